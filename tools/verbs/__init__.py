@@ -1,0 +1,1 @@
+"""The commands of dev.py, one file each."""
