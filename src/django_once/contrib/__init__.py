@@ -1,0 +1,1 @@
+"""Optional apps: names of other libraries, and what exports numbers elsewhere."""

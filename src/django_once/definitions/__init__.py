@@ -1,0 +1,1 @@
+"""Words: what a person declared, as pure values; nothing here asks a database."""

@@ -1,0 +1,1 @@
+"""The shell's door: `manage.py once` and its verbs."""

@@ -1,0 +1,253 @@
+"""The outbox: ended attempts go to the database in batches, as large as the last commit was long.
+
+No outcome waits on purpose. While one batch commits the next one gathers, so an idle worker
+settles at once and a busy one by the hundred. An answer that was lost is asked for: the same
+batch is sent again under the same claims, and what does not come back is looked up by nonce.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Final
+from uuid import UUID
+
+from django_once import events
+from django_once.backend import DatabaseBackend
+from django_once.crash import crash_point
+from django_once.definitions.options import EXACTLY_ONCE
+from django_once.models import Job
+from django_once.models.gate.admit import admit
+from django_once.models.job.settle import mark_started, settle, what_became
+from django_once.models.job.watch import asked_to_end
+from django_once.models.step import tell_progress
+from django_once.processes import ends, hygiene
+from django_once.processes.child import or_end_the_process
+from django_once.processes.ends import Ended
+from django_once.processes.persistence import Persistence
+from django_once.processes.running import Running
+from django_once.processes.slots import Slots
+from django_once.sql import own
+from django_once.sql.values import Attempt, Outcome, Told
+from django_once.wakeups.listen import announce
+
+BATCH: Final = 500
+# A body that runs longer than this is written down as started; a shorter one at its end.
+LONG: Final = 0.1
+# How long a body must run before the database is asked whether it should end, and how often then.
+WATCHED: Final = 1.0
+
+
+class Settler(threading.Thread):
+    """The one thread of a worker that ends attempts."""
+
+    def __init__(
+        self, backend: DatabaseBackend, slots: Slots, due_later: Callable[[], None]
+    ) -> None:
+        super().__init__(name="once-settler", daemon=True)
+        self.backend = backend
+        self.ended = 0
+        self._slots = slots
+        self._due_later = due_later
+        self._open: Counter[UUID] = Counter()
+        self._counting = threading.Lock()
+        self._outbox: SimpleQueue[Ended | None] = SimpleQueue()
+        self._unsettled: list[Ended] = []
+        self._marked: set[tuple[UUID, UUID]] = set()
+        self._watch_at = 0.0
+        self._announce_at: float | None = None
+        self._persistence = Persistence(backend.settings.database, "settler")
+
+    @property
+    def unsettled(self) -> int:
+        """How many outcomes are on their way."""
+        return self._outbox.qsize() + len(self._unsettled)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the database does not take outcomes at present."""
+        return self._persistence.failures > 0
+
+    def expect(self, attempts: list[Attempt]) -> None:
+        """Remember claims whose ends are to come."""
+        with self._counting:
+            self._open.update(attempt.claim for attempt in attempts)
+
+    def claims_held(self) -> set[UUID]:
+        """Return the claims under which attempts are still open here."""
+        with self._counting:
+            return set(self._open)
+
+    def put(self, ended: Ended) -> None:
+        """Hand over an attempt that has ended."""
+        self._outbox.put(ended)
+
+    def finish(self) -> None:
+        """Let the thread end when everything handed over before is settled."""
+        self._outbox.put(None)
+
+    def run(self) -> None:
+        """Settle until told to finish."""
+        or_end_the_process(self._work)()
+
+    def _work(self) -> None:
+        own.enter()
+        is_last = False
+        while not is_last:
+            is_last = self._gather()
+            if self._unsettled:
+                self._settle()
+            self._look_after_long_ones()
+            self._announce_what_is_due_later(is_last)
+
+    def _gather(self) -> bool:
+        """Wait for ends and take what is there; return whether to finish after it."""
+        try:
+            ended = self._outbox.get(timeout=LONG)
+            while True:
+                if ended is None:
+                    return True
+                self._unsettled.append(ended)
+                if len(self._unsettled) >= BATCH:
+                    return False
+                ended = self._outbox.get_nowait()
+        except Empty:
+            return False
+
+    def _settle(self) -> None:
+        batch = self._unsettled
+        database = self.backend.settings.database
+        outcomes = [ended.outcome for ended in batch if ended.outcome is not None]
+        was_sent = False
+        crash_point("settle.sending")
+        while True:
+            answered, superseded = self._persistence.tried(lambda: settle(database, outcomes))
+            if answered:
+                break
+            was_sent = True
+            self._persistence.wait()
+        assert superseded is not None
+        if was_sent and superseded:
+            superseded = self._really_superseded(batch, superseded)
+        crash_point("settle.committed")
+        self._admit(batch)
+        self._write_down([ended.told for ended in batch if ended.told is not None])
+        self._tell(batch, superseded)
+        self._announce(outcomes)
+        self._unsettled = []
+
+    def _admit(self, batch: list[Ended]) -> None:
+        """Let others pass where these jobs have left their slots; what is missed a sweep finds."""
+        gates = {ended.attempt.gate for ended in batch if ended.attempt.gate is not None}
+        if not gates:
+            return
+        settings = self.backend.settings
+        _, admitted = self._persistence.tried(
+            lambda: admit(settings.database, self.backend.alias, gates)
+        )
+        if admitted:
+            self._say(is_ready=True)
+        if any(ended.outcome is not None and ended.outcome.status == Job.READY for ended in batch):
+            # What came back stands at its gate again when a keeper has looked.
+            self._say(is_ready=False)
+
+    def _really_superseded(self, batch: list[Ended], missing: set[UUID]) -> set[UUID]:
+        """Return those of the missing that somebody else ended: the others were settled before."""
+        database = self.backend.settings.database
+        asked = [
+            (ended.attempt.id, ended.attempt.claim)
+            for ended in batch
+            if ended.attempt.id in missing
+        ]
+        while True:
+            answered, became = self._persistence.tried(lambda: what_became(database, asked))
+            if answered and became is not None:
+                return {job for job, state in became.items() if state == "superseded"}
+            self._persistence.wait()
+
+    def _tell(self, batch: list[Ended], superseded: set[UUID]) -> None:
+        are_heard = events.success_is_heard()
+        for ended in batch:
+            if ended.outcome is not None and ended.attempt.id in superseded:
+                events.attempt_superseded(ended.attempt.id, ended.attempt.attempt)
+            elif are_heard or ended.exception is not None:
+                ends.tell_finished(self.backend, ended)
+        if self._marked:
+            self._marked -= {(ended.attempt.id, ended.attempt.claim) for ended in batch}
+        # Receivers of signals are other people's code, on this thread's connection.
+        hygiene.clean()
+        self.ended += len(batch)
+        with self._counting:
+            self._open -= Counter(ended.attempt.claim for ended in batch)
+
+    def _announce(self, outcomes: list[Outcome]) -> None:
+        """Wake whoever may run what came back."""
+        back = [one for one in outcomes if one.status == Job.READY and not one.blocked_by]
+        if not back:
+            return
+        if any(one.delay <= 0 for one in back):
+            self._say(is_ready=True)
+        is_later = any(one.delay > 0 for one in back) or any(one.key for one in outcomes)
+        if is_later:
+            self._due_later()
+        if is_later and self._announce_at is None:
+            # Said after the window in which a word like it would be dropped.
+            self._announce_at = time.monotonic() + LONG
+
+    def _announce_what_is_due_later(self, is_last: bool) -> None:
+        """Let the keepers look when the next job is due, now that there is another."""
+        if self._announce_at is not None and (is_last or time.monotonic() >= self._announce_at):
+            self._announce_at = None
+            self._say(is_ready=False)
+
+    def _say(self, *, is_ready: bool) -> None:
+        if self.backend.settings.wakeup == "auto":
+            announce(self.backend.settings.database, self.backend.alias, is_ready=is_ready)
+
+    def _look_after_long_ones(self) -> None:
+        long = [one for one in self._slots.running if one.was_called and one.seconds >= LONG]
+        if not long:
+            return
+        self._mark_started(long)
+        now = time.monotonic()
+        if now >= self._watch_at and any(running.seconds >= WATCHED for running in long):
+            self._watch_at = now + WATCHED
+            told = [running.take_told() for running in long]
+            self._write_down([one for one in told if one is not None])
+            self._ask_to_end(long)
+
+    def _write_down(self, told: list[Told]) -> None:
+        """Write down how far bodies are; what is lost with a line, the next word replaces."""
+        if told:
+            database = self.backend.settings.database
+            self._persistence.tried(lambda: tell_progress(database, told))
+
+    def _mark_started(self, long: list[Running]) -> None:
+        """Write down the start of bodies that run long, so that people see it.
+
+        Not of `exactly_once` bodies: their rows are locked until they end, and whoever ends
+        attempts must wait for nobody.
+        """
+        started = [
+            (running.attempt.id, running.attempt.claim, running.seconds)
+            for running in long
+            if running.attempt.delivery != EXACTLY_ONCE
+            and (running.attempt.id, running.attempt.claim) not in self._marked
+        ]
+        if not started:
+            return
+        database = self.backend.settings.database
+        answered, _ = self._persistence.tried(lambda: mark_started(database, started))
+        if answered:
+            self._marked.update((job, claim) for job, claim, _ in started)
+
+    def _ask_to_end(self, long: list[Running]) -> None:
+        """Hand on to bodies what people asked of their jobs, and what became of these."""
+        database = self.backend.settings.database
+        bodies = [(running.attempt.id, running.attempt.claim) for running in long]
+        _, asked = self._persistence.tried(lambda: asked_to_end(database, bodies))
+        for (job, claim), why in (asked or {}).items():
+            self._slots.ask(job, claim, why)

@@ -1,0 +1,1 @@
+"""Wires: hints that work may wait. They may be lost or doubled; nothing depends on one arriving."""
