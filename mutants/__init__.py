@@ -1,0 +1,1 @@
+"""Mutants: the package with one guard taken away, and the tests that must notice."""

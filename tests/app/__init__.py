@@ -1,0 +1,1 @@
+"""An app of a user of django-once, as far as the tests need one."""

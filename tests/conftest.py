@@ -1,0 +1,57 @@
+"""What every test stands on: after it, the books must balance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.management.commands import flush
+from django.db import connections
+
+from tests.invariants import violations
+
+MIGRATED = {"django_content_type", "auth_permission", "django_migrations"}
+DATABASE_FIXTURES = {"db", "transactional_db"}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_flush():
+    """Empty the tables by DELETE, and keep what migrations made: Django's flush takes a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flush, "sql_flush", deletes)
+        patch.setattr(flush, "emit_post_migrate_signal", lambda *_, **__: None)
+        yield
+
+
+def deletes(_style: Any, connection: Any, **_: Any) -> list[str]:
+    tables = set(connection.introspection.django_table_names(only_existing=True)) - MIGRATED
+    emptied = [f"DELETE FROM {connection.ops.quote_name(table)}" for table in sorted(tables)]
+    if connection.vendor != "mysql":
+        return emptied
+    return ["SET FOREIGN_KEY_CHECKS = 0", *emptied, "SET FOREIGN_KEY_CHECKS = 1"]
+
+
+@pytest.fixture(autouse=True)
+def books(request):
+    """Ask the database, after every test that touched it, whether its rows make sense."""
+    if not touches_database(request):
+        yield
+        return
+    # Asked for here, so that the books are read before the database is emptied.
+    request.getfixturevalue("db")
+    yield
+    assert [line for alias in aliases(request) for line in violations(alias)] == []
+
+
+def touches_database(request: Any) -> bool:
+    if request.node.get_closest_marker("books_may_be_wrong") or request.instance is not None:
+        return False
+    is_marked = request.node.get_closest_marker("django_db") is not None
+    return is_marked or bool(DATABASE_FIXTURES & set(request.fixturenames))
+
+
+def aliases(request: Any) -> list[str]:
+    marker = request.node.get_closest_marker("django_db")
+    asked = (marker.kwargs.get("databases") if marker else None) or ["default"]
+    every = list(connections) if asked == "__all__" else asked
+    return [alias for alias in every if not connections[alias].needs_rollback]

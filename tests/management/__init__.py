@@ -1,0 +1,1 @@
+"""The shell's verbs, as a person or a program would use them."""

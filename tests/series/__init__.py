@@ -1,0 +1,1 @@
+"""Tests of series: keys, generations and successors."""

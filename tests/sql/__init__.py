@@ -1,0 +1,1 @@
+"""The statements of the protocol: one suite for every database."""

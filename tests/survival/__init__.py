@@ -1,0 +1,1 @@
+"""Bodies that are asked to end, that leave a mess, and whose processes are killed."""

@@ -1,0 +1,1 @@
+"""The tests of dev.py and its tools."""
