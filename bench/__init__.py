@@ -1,0 +1,1 @@
+"""Speed, measured beside the raw limit of the same database in the same run."""

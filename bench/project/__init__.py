@@ -1,0 +1,1 @@
+"""A project that does nothing but run the jobs of the bench."""

@@ -1,0 +1,1 @@
+"""The tasks whose jobs are counted."""
