@@ -1,0 +1,1 @@
+"""A shop: orders come in, are charged, and get a receipt by e-mail."""
