@@ -6,8 +6,8 @@ needs a database, and so runs on every one), else `plain` (it runs once per
 combination of Python and Django). A test that asks for a database is an engine test, marked or not.
 Without --target, every test runs.
 
-A `slow` test starts processes and waits for them. Where it fails beside other
-targets it is asked once more, and the run says so; it must pass then.
+A test that fails is asked once more, and the run says so; it must pass then. Many
+meet real processes and servers beside those of another target, and some wait in vain.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: Any, nextitem: Any) -> bool | None:
-    """Run a slow test, and once more if it fails; what it says last counts."""
-    if not wanted(item.config) or item.get_closest_marker("slow") is None:
+    """Run a test, and once more if it fails; what it says last counts."""
+    if not wanted(item.config):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, nextitem=nextitem, log=False)

@@ -7,7 +7,6 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
-from django.db.models import F
 
 from django_once.models import Lock
 from django_once.models.lock import (
@@ -182,8 +181,7 @@ def test_the_views_show_holders_and_history():
     nonce, _ = taken(name="export", holder="ann")
     release(connection, "export", nonce)
     taken(name="export", holder="bob")
-    taken(name="import", holder="cid")
-    Lock.objects.filter(pk="import").update(expires_at=F("acquired_at"))
+    taken(name="import", holder="cid", lease=-1.0)
 
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, holder, fence FROM once_lock_holders")
