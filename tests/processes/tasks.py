@@ -214,6 +214,12 @@ def beat(context: Any, name: str, dies_at: int = 0) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@perpetual(every="1s", key="tick:{name}")
+@task
+def tick(name: str) -> None:
+    """One moment of a series; its row says which."""
+
+
 @perpetual(every="1h", key="slow")
 @task(takes_context=True)
 def beat_slowly(context: Any, gate: str) -> None:

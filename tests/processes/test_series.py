@@ -6,25 +6,32 @@ import os
 import random
 import signal
 from itertools import pairwise
+from time import monotonic, sleep
 
 import pytest
 
 from django_once.models import Job, Progress, Series
-from tests.processes.tasks import beat, beat_slowly, tell
-from tests.processes.workers import ended, job, send, until
+from tests.processes.tasks import beat, beat_slowly, tell, tick
+from tests.processes.workers import ended, job, on_one_database, send, until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.engine]
 
 BEATS = int(os.environ.get("ONCE_TEST_BEATS", "40"))
+# So many series of one second each, for so long, and a process dies so often.
+TICKS = int(os.environ.get("ONCE_TEST_TICKS", "30"))
+SECONDS = float(os.environ.get("ONCE_TEST_TICKS_SECONDS", "8"))
+KILLS_EVERY = float(os.environ.get("ONCE_TEST_TICKS_KILL", "3"))
+# A few seconds with a death in them say nothing about a share, and a minute does.
+LEAST_SHARE = 0.95 if SECONDS >= 60 else 0.5
 
 
 def generations(ledger, name: str) -> list[int]:
     return [int(tag.split("-")[1]) for tag in ledger.tags() if tag.startswith(f"{name}-")]
 
 
-def is_whole(name: str) -> bool:
+def is_whole(key: str) -> bool:
     """Return whether a series has one job that waits or runs, and it is the present one."""
-    series = Series.objects.get(key=f"beat:{name}")
+    series = Series.objects.get(key=key)
     open_ones = Job.objects.filter(key=series.key, status__in=(Job.READY, Job.RUNNING))
     return [one.id for one in open_ones] == [series.job]
 
@@ -70,11 +77,11 @@ def test_many_series_lose_no_beat_and_double_none_while_workers_are_killed(start
     for turn in range(1, 6):
         until(lambda t=turn: ledger.count("ran") > t * 3 * BEATS, 60, "more beats")
         send(signal.SIGKILL, dice.choice(until(lambda: command.workers, what="a worker")))
-    until(lambda: all(is_whole(name) for name in names), what="whole series")
+    until(lambda: all(is_whole(f"beat:{name}") for name in names), what="whole series")
     command.stop()
 
     for name in names:
-        assert is_whole(name)
+        assert is_whole(f"beat:{name}")
         ran = generations(ledger, name)
         series = Series.objects.get(key=f"beat:{name}")
         rows = {one.generation: one for one in Job.objects.filter(key=series.key)}
@@ -87,12 +94,42 @@ def test_many_series_lose_no_beat_and_double_none_while_workers_are_killed(start
             .order_by("generation")
             .values_list("run_after", flat=True)
         )
-        assert on_the_grid(planned), name
+        assert on_the_grid(planned, 0.2), name
 
 
-def on_the_grid(planned) -> bool:
+def on_the_grid(planned, every: float) -> bool:
     gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(planned)]
-    return all(gap > 0 and abs(gap / 0.2 - round(gap / 0.2)) < 1e-6 for gap in gaps)
+    return all(gap > 0 and abs(gap / every - round(gap / every)) < 1e-6 for gap in gaps)
+
+
+@on_one_database
+def test_series_of_a_second_keep_their_moments_while_workers_are_killed(start):
+    options = {"RETENTION": {"SUCCESSFUL": "20s", "FAILED": "20s"}}
+    command = start("--processes", "2", options=options).ready(workers=2)
+    began = {}
+    for n in range(TICKS):
+        began[f"tick:s{n}"] = monotonic()
+        tick.add(f"s{n}")
+
+    most, dice, until_then = 0, random.Random(11), monotonic() + SECONDS
+    while monotonic() < until_then:
+        sleep(KILLS_EVERY)
+        send(signal.SIGKILL, dice.choice(until(lambda: command.workers, what="a worker")))
+        most = max(most, Job.objects.count())
+    until(lambda: all(is_whole(key) for key in began), what="whole series")
+    lasted = {key: monotonic() - then for key, then in began.items()}
+    shares = {key: (Series.objects.get(key=key).generation - 1) / lasted[key] for key in began}
+    command.stop()
+
+    print(f"\n{TICKS} series, moments run: {min(shares.values()):.3f} at the least, ", end="")
+    print(f"{sum(shares.values()) / TICKS:.3f} in the mean, {most} rows at the most")
+    for key, share in shares.items():
+        assert is_whole(key)
+        assert LEAST_SHARE <= share <= 1.1, (key, share)
+        kept = Job.objects.filter(key=key, generation__gt=1).order_by("generation")
+        assert on_the_grid(kept.values_list("run_after", flat=True), 1.0), key
+    # What is kept are the ends of the last seconds, what waits, and what the next pruning takes.
+    assert most <= TICKS * (1 + 20 + 40)
 
 
 def test_progress_is_seen_while_the_body_runs(start, ledger, gate):

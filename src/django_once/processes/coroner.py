@@ -70,6 +70,8 @@ def _is_over(backend: DatabaseBackend, death: Death) -> bool:
         events.job_swept(job, death.reason)
     if swept:
         announce(database, backend.alias, is_ready=True)
+        # Retries and successors are due later.
+        announce(database, backend.alias, is_ready=False)
     if not is_empty_handed(database, death.worker):
         return False
     declare_dead(database, death.worker)

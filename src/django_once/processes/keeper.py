@@ -47,7 +47,7 @@ from django_once.processes.janitor import Janitor
 from django_once.processes.persistence import Persistence
 from django_once.processes.plan import Plan
 from django_once.processes.seeder import SECONDS_BETWEEN_LOOKS, look_after_series
-from django_once.wakeups.listen import LATER, Listener, announce
+from django_once.wakeups.listen import LATER, WINDOW, Listener, announce
 
 LONGEST_SWEEP: Final = 10.0
 # How rarely those are looked for whom a pause blocks that is over.
@@ -86,7 +86,7 @@ class Keeper:
         self._listen_pause = LISTEN_AGAIN
         self._persistence = Persistence(self._database, "keeper")
         self._looked_at = ""
-        self._let_go_at = 0.0
+        self._let_go_at = self._look_again_at = 0.0
         self._renew_at = self._sweep_at = self._due_at = self._listen_at = 0.0
         self._reading_since = clock.uptime()
 
@@ -178,7 +178,10 @@ class Keeper:
                 self._wake()
         if not answered or seconds is None or seconds > longest:
             seconds = longest
-        self._due_at = clock.uptime() + max(0.0, seconds)
+        now = clock.uptime()
+        self._due_at = now + max(0.0, seconds)
+        if now < self._look_again_at < self._due_at:
+            self._due_at = self._look_again_at
 
     def _relieve_the_silent(self, now: float) -> None:
         """Give back for silent workers what they have claimed and not called."""
@@ -304,7 +307,8 @@ class Keeper:
         if self.plan.backend in heard:
             self._wake()
         if self.plan.backend + LATER in heard:
-            self._due_at = 0.0
+            # Whoever stored a job within the window after this word had no need to repeat it.
+            self._due_at, self._look_again_at = 0.0, clock.uptime() + 2 * WINDOW
 
     def _wake(self) -> None:
         """Ring one worker that has nothing to do; it says when there is more than it can hold."""

@@ -136,7 +136,7 @@ class Settler(threading.Thread):
         self._admit(batch)
         self._write_down([ended.told for ended in batch if ended.told is not None])
         self._tell(batch, superseded)
-        self._announce(outcomes)
+        self._announce(batch)
         self._unsettled = []
 
     def _admit(self, batch: list[Ended]) -> None:
@@ -183,14 +183,14 @@ class Settler(threading.Thread):
         with self._counting:
             self._open -= Counter(ended.attempt.claim for ended in batch)
 
-    def _announce(self, outcomes: list[Outcome]) -> None:
-        """Wake whoever may run what came back."""
+    def _announce(self, batch: list[Ended]) -> None:
+        """Wake whoever may run what came back, or what comes next in a series."""
+        outcomes = [ended.outcome for ended in batch if ended.outcome is not None]
         back = [one for one in outcomes if one.status == Job.READY and not one.blocked_by]
-        if not back:
-            return
         if any(one.delay <= 0 for one in back):
             self._say(is_ready=True)
-        is_later = any(one.delay > 0 for one in back) or any(one.key for one in outcomes)
+        is_of_a_series = any(ended.attempt.key is not None for ended in batch)
+        is_later = is_of_a_series or any(one.delay > 0 for one in back)
         if is_later:
             self._due_later()
         if is_later and self._announce_at is None:
