@@ -31,7 +31,7 @@ from django_once.processes.persistence import Persistence
 from django_once.processes.running import Running
 from django_once.processes.slots import Slots
 from django_once.sql import own
-from django_once.sql.values import Attempt, Outcome, Told
+from django_once.sql.values import Attempt, Told
 from django_once.wakeups.listen import announce
 
 BATCH: Final = 500
