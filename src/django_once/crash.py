@@ -3,7 +3,7 @@
     ONCE_CRASH_POINT=settle.committed:kill:3
 
 kills the process with SIGKILL when it passes `settle.committed` for the third time; `stop` sends it
-SIGSTOP, `raise` raises `Crashed`. Each process counts for itself; with a path in ONCE_CRASH_FUSE
+SIGSTOP, `end` SIGTERM, `raise` raises `Crashed`. Each process counts for itself; with a path in ONCE_CRASH_FUSE
 only the first one springs, since that makes the file. Without the variable a point costs one
 comparison.
 """
@@ -17,7 +17,8 @@ from typing import Final
 
 VARIABLE: Final = "ONCE_CRASH_POINT"
 FUSE: Final = "ONCE_CRASH_FUSE"
-ACTIONS: Final = ("kill", "stop", "raise")
+SIGNALS: Final = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "end": signal.SIGTERM}
+ACTIONS: Final = (*SIGNALS, "raise")
 
 
 class Crashed(BaseException):
@@ -48,7 +49,7 @@ class Trap:
             return
         if self.action == "raise":
             raise Crashed(name)
-        os.kill(os.getpid(), signal.SIGKILL if self.action == "kill" else signal.SIGSTOP)
+        os.kill(os.getpid(), SIGNALS[self.action])
 
 
 def _is_first() -> bool:

@@ -37,6 +37,16 @@ def test_told_to_stop_under_load_it_loses_and_doubles_nothing(start, ledger):
     assert sorted(ledger.tags(), key=int) == [f"{n}" for n in range(JOBS)]
 
 
+@on_one_database
+def test_a_worker_that_is_being_forked_hears_of_the_end_too(start, monkeypatch):
+    monkeypatch.setenv("ONCE_CRASH_POINT", "worker.forked:end")
+
+    command = start()
+
+    assert command.wait(20) == 0
+    assert "has stopped after 0 jobs." in command.text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("task", "number"), [(hold, signal.SIGTERM), (hold_later, signal.SIGINT)])
 def test_the_first_signal_lets_what_runs_end_and_gives_back_the_rest(

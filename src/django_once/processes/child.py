@@ -20,6 +20,7 @@ PR_SET_PDEATHSIG: Final = 1
 EX_SOFTWARE: Final = 70
 EX_CONFIG: Final = 78
 SHOWING: Final = 0.2
+HANDLED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGQUIT)
 
 
 def fork(work: Callable[[], int], *, tied: bool = True) -> int:
@@ -32,12 +33,17 @@ def fork(work: Callable[[], int], *, tied: bool = True) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
+    # Until the child has put away its parent's handlers, no signal may come: it would be taken
+    # for one to the parent, and the child would not hear of it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
     status = EX_SOFTWARE
     try:
         _settle_apart()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if tied:
             _tie_to(parent)
         status = work()

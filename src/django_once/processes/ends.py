@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from django_once import compat, declare, events, payload
+from django_once import compat, declare, events, payload, redaction
 from django_once.backend import DatabaseBackend
 from django_once.definitions.ends import Cancel, Snooze
 from django_once.definitions.options import AT_MOST_ONCE
 from django_once.definitions.retry import Retry
-from django_once.errors import Cancelled, InvalidOption, Superseded, TimedOut
+from django_once.errors import Cancelled, InvalidOption, Redacted, Superseded, TimedOut
 from django_once.models import Job
 from django_once.processes.running import Running
 from django_once.sql.values import (
@@ -121,7 +121,14 @@ def succeeded(body: Body, value: Any) -> Ended:
 
 
 def failed(body: Body, exception: BaseException) -> Ended:
-    """Return the end of an attempt whose body raised: again later, or no more."""
+    """Return the end of an attempt whose body raised: again later, or no more.
+
+    What is hidden of its arguments is not told by its error either.
+    """
+    return _without_secrets(body, _raised(body, exception))
+
+
+def _raised(body: Body, exception: BaseException) -> Ended:
     if isinstance(exception, Snooze):
         return _snoozed(body, exception)
     if isinstance(exception, Cancel):
@@ -193,6 +200,22 @@ def cut_off(body: Body, exception: BaseException) -> Ended:
         ran=body.running.seconds, died=True,
     )  # fmt: skip
     return Ended(attempt, outcome, exception)
+
+
+def _without_secrets(body: Body, ended: Ended) -> Ended:
+    rules = redaction.rules_of(body.attempt.task, body.backend.alias)
+    if not rules or ended.outcome is None or ended.outcome.entry is None:
+        return ended
+    attempt = body.attempt
+    args, kwargs = redaction.decoded(attempt.args), redaction.decoded(attempt.kwargs)
+    told = redaction.without(attempt.task, args, kwargs, rules)
+    member = payload.decode(f"{{{ended.outcome.entry}")
+    cleaned = told.text(member["traceback"])
+    if cleaned == member["traceback"]:
+        return ended
+    entry = payload.unbraced({**member, "traceback": cleaned})
+    exception = None if ended.exception is None else Redacted(cleaned)
+    return replace(ended, outcome=replace(ended.outcome, entry=entry), exception=exception)
 
 
 def let_a_person_interrupt(exception: BaseException) -> None:

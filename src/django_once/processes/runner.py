@@ -241,7 +241,7 @@ def _arguments(
     attempt = running.attempt
     args, kwargs = payload.decode(attempt.args), payload.decode(attempt.kwargs)
     if not isinstance(args, list) or not isinstance(kwargs, dict):
-        raise TypeError(f"The row holds args {attempt.args[:80]} and kwargs {attempt.kwargs[:80]}.")
+        raise TypeError("The row's args are no list, or its kwargs no object: SQL wrote them.")
     if not task.takes_context:
         return args, kwargs
     if _is_async(task.func):

@@ -21,6 +21,7 @@ from uuid import uuid4
 
 from django_once import clock, events
 from django_once.backend import DatabaseBackend
+from django_once.crash import crash_point
 from django_once.models.worker import fresh_holder
 from django_once.processes import board, coroner, farewell, systemd
 from django_once.processes.board import Board
@@ -30,14 +31,13 @@ from django_once.processes.health import Health
 from django_once.processes.keeper import Keeper
 from django_once.processes.plan import Plan
 from django_once.processes.reload import Code
+from django_once.processes.restarts import COUNTS_AS_QUICK, LONGEST_PAUSE, Restarts
 from django_once.processes.scheduler import Scheduler
 from django_once.processes.watch import Verdict, next_look, silence, verdict
 from django_once.processes.worker import EXIT_DONE, EXIT_RECYCLED, Worker
 
 # How long the supervisor sleeps when nothing wakes it: bodies begin without telling it.
 LOOK: Final = 0.5
-LONGEST_PAUSE: Final = 1.0
-COUNTS_AS_QUICK: Final = 5.0
 LAST_WORDS: Final = 5.0
 
 
@@ -63,9 +63,8 @@ class Supervisor:
         self._scheduler: int | None = None
         self._scheduler_at: float | None = 0.0 if plan.scheduler and not plan.batch else None
         self._killed: dict[int, Verdict] = {}
-        self._born_at: dict[int, float] = {}
-        self._restarts: dict[int, float] = {}
-        self._quick_deaths: dict[int, int] = {}
+        self._restarts = Restarts()
+        self._told: set[int] = set()
         self._stops = 0
         self._stopped_at = self._said_at = 0.0
         self._forced = False
@@ -104,6 +103,7 @@ class Supervisor:
         if self._stops and not self._forced and (self._stops > 1 or is_late):
             self._force()
         if self._stops:
+            self._ask_to_drain()
             self._say_what_is_waited_for()
         elif self.code is not None:
             self.code.look()
@@ -117,7 +117,7 @@ class Supervisor:
     def _seconds_until_due(self) -> float:
         """Return how long to sleep: until something is due, and at most until the next look."""
         now = time.monotonic()
-        moments = [at - now for at in self._restarts.values()]
+        moments = [at - now for at in self._restarts.moments]
         if self._keeper_at is not None:
             moments.append(self._keeper_at - now)
         if self._scheduler_at is not None and not self._stops:
@@ -184,8 +184,13 @@ class Supervisor:
         if self._health is not None:
             self._health.is_stopping = True
         systemd.tell("STOPPING=1")
+        self._ask_to_drain()
+
+    def _ask_to_drain(self) -> None:
+        """Tell each child once; one that was just being forked is told at the next turn."""
         for pid in (*self._children, self._scheduler):
-            if pid is not None:
+            if pid is not None and pid not in self._told:
+                self._told.add(pid)
                 send(pid, signal.SIGTERM)
 
     def _force(self) -> None:
@@ -246,10 +251,10 @@ class Supervisor:
             ).run()  # fmt: skip
 
         pid = fork(work)
+        crash_point("worker.forked")
         place.settle_in(pid)
         self._children[pid] = number
-        self._born_at[number] = time.monotonic()
-        self._restarts.pop(number, None)
+        self._restarts.filled(number)
 
     def _name_of(self, number: int) -> str:
         name = self.plan.name if self.plan.processes == 1 else f"{self.plan.name}-{number + 1}"
@@ -273,7 +278,7 @@ class Supervisor:
         elif pid in self._coroners:
             number = self._coroners.pop(pid)
             if number is not None:
-                self._restarts[number] = time.monotonic()
+                self._restarts.at_once(number)
         elif self.code is not None and self.code.is_rehearsed_by(pid):
             if self.code.may_be_loaded(status):
                 self._give_way()
@@ -305,8 +310,10 @@ class Supervisor:
         place.leave()
         if self._stops or code == EXIT_DONE or (self.plan.batch and not was_orderly):
             return
-        pause = 0.0 if killed.overran else self._pause(number, code)
-        self._restarts[number] = time.monotonic() + pause
+        if killed.overran:
+            self._restarts.at_once(number)
+        else:
+            self._restarts.after_an_end(number, is_orderly=code == EXIT_RECYCLED)
 
     def _worker_died(self, pid: int, number: int, status: int, killed: Verdict) -> None:
         place = self.board.places[number]
@@ -325,15 +332,6 @@ class Supervisor:
             overran=killed.overran,
         )  # fmt: skip
         self._bury(death, refill=number if self.plan.batch else None)
-
-    def _pause(self, number: int, code: int) -> float:
-        """Return how long to wait before the next start: nothing at first, never over a second."""
-        lived = time.monotonic() - self._born_at[number]
-        if code == EXIT_RECYCLED or lived > COUNTS_AS_QUICK:
-            self._quick_deaths[number] = 0
-            return 0.0
-        quick = self._quick_deaths[number] = self._quick_deaths.get(number, 0) + 1
-        return 0.0 if quick <= 3 else min(LONGEST_PAUSE, 0.1 * 2 ** (quick - 4))
 
     def _is_waited_for(self) -> bool:
         """Return whether a place of a batch is to be filled again when its dead are buried.
@@ -357,7 +355,7 @@ class Supervisor:
             self._start_keeper()
         if self._stops:
             return
-        for number in [number for number, at in self._restarts.items() if now >= at]:
+        for number in self._restarts.due():
             self._start_worker(number)
         if self._scheduler_at is not None and now >= self._scheduler_at:
             self._start_scheduler()
