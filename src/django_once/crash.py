@@ -3,9 +3,9 @@
     ONCE_CRASH_POINT=settle.committed:kill:3
 
 kills the process with SIGKILL when it passes `settle.committed` for the third time; `stop` sends it
-SIGSTOP, `end` SIGTERM, `raise` raises `Crashed`. Each process counts for itself; with a path in ONCE_CRASH_FUSE
-only the first one springs, since that makes the file. Without the variable a point costs one
-comparison.
+SIGSTOP, `end` SIGTERM, `raise` raises `Crashed`. Each process counts for itself; with a path in
+ONCE_CRASH_FUSE only the first one springs, since that makes the file. Without the variable a point
+costs one comparison.
 """
 
 from __future__ import annotations
