@@ -1,5 +1,8 @@
 """Memory: the rows, and the only verbs that change them."""
 
+from django_once.models.audit import AuditEntry
+from django_once.models.dashboard import Dashboard
+from django_once.models.declaration import Declaration
 from django_once.models.execution import TaskExecution
 from django_once.models.gate import Gate
 from django_once.models.job import Job
@@ -12,6 +15,6 @@ from django_once.models.step import Progress, Step
 from django_once.models.worker import Worker
 
 __all__ = [
-    "Gate", "Job", "Lock", "Notification", "Pause", "Progress", "Schedule", "Series", "Step",
-    "TaskExecution", "Worker",
+    "AuditEntry", "Dashboard", "Declaration", "Gate", "Job", "Lock", "Notification", "Pause",
+    "Progress", "Schedule", "Series", "Step", "TaskExecution", "Worker",
 ]  # fmt: skip

@@ -39,6 +39,7 @@ class Worker(models.Model):
     leased_until = Moment(db_default=Now())
     lost_at = Moment(null=True)
     stopped_at = Moment(null=True)
+    drain_requested_at = Moment(null=True)
     doing = models.TextField(db_default="[]")
 
     class Meta:
