@@ -5,7 +5,7 @@ import django_once.clock
 import django_once.models.fields
 from django.db import migrations, models
 
-from django_once.sql import functions, lock_views
+from django_once.sql import lock_views
 
 
 class Migration(migrations.Migration):
@@ -54,7 +54,7 @@ class Migration(migrations.Migration):
                 ('position', models.BigIntegerField(null=True)),
                 ('status', models.CharField(choices=[('READY', 'Ready'), ('RUNNING', 'Running'), ('FAILED', 'Failed'), ('SUCCESSFUL', 'Successful')], db_default='READY', max_length=10)),
                 ('reason', models.CharField(db_default='', max_length=32)),
-                ('blocked_by', django_once.models.fields.Name(db_default='', max_length=260)),
+                ('blocked_by', django_once.models.fields.Name(db_default='', max_length=64)),
                 ('fence', models.BigIntegerField(db_default=0)),
                 ('claim', models.UUIDField(null=True)),
                 ('attempt', models.IntegerField(db_default=0)),
@@ -86,14 +86,12 @@ class Migration(migrations.Migration):
                 ('rule', models.TextField(null=True)),
                 ('batch', django_once.models.fields.Name(max_length=64, null=True)),
                 ('channel', django_once.models.fields.Name(max_length=255, null=True)),
-                ('kept_for', models.FloatField(null=True)),
-                ('order_key', django_once.models.fields.Name(max_length=255, null=True)),
                 ('meta', models.TextField(db_default='{}')),
             ],
             options={
                 'db_table': 'once_job',
                 'permissions': [('retry_job', 'Can retry job'), ('cancel_job', 'Can cancel job'), ('view_payload', 'Can view the arguments and results of jobs')],
-                'indexes': [django_once.models.fields.PartialIndex(fields=['backend', 'queue', 'priority', 'position'], name='once_job_ready', where="status = 'READY' AND position IS NOT NULL", whole=('status', 'backend', 'queue', 'priority', 'position')), django_once.models.fields.PartialIndex(fields=['due_at'], name='once_job_waiting', where="status = 'READY' AND position IS NULL AND blocked_by = ''", whole=('status', 'blocked_by', 'position', 'due_at')), django_once.models.fields.PartialIndex(fields=['blocked_by'], name='once_job_blocked', where="status = 'READY' AND blocked_by <> ''", whole=('blocked_by',)), django_once.models.fields.PartialIndex(fields=['worker'], name='once_job_running', where="status = 'RUNNING'", whole=('status', 'worker')), django_once.models.fields.PartialIndex(fields=['backend', 'gate', 'blocked_by', 'gate_rank'], name='once_job_gate', where='gate IS NOT NULL AND finished_at IS NULL', whole=('backend', 'gate', 'blocked_by', 'gate_rank')), django_once.models.fields.PartialIndex(fields=['finished_at'], name='once_job_finished', where='finished_at IS NOT NULL', whole=('finished_at',)), django_once.models.fields.PartialIndex(fields=['finished_at'], name='once_job_failed', where="status = 'FAILED'", whole=('finished_at', 'status')), django_once.models.fields.PartialIndex(fields=['unique_hash'], name='once_job_unique', unique=True, where='unique_hash IS NOT NULL', whole=('unique_hash',)), django_once.models.fields.PartialIndex(fields=['key'], name='once_job_key', where='key IS NOT NULL', whole=('key',)), django_once.models.fields.PartialIndex(fields=['order_key', 'generation'], name='once_job_order', where='order_key IS NOT NULL AND finished_at IS NULL', whole=('order_key', 'finished_at', 'generation')), django_once.models.fields.PartialIndex(fields=['finished_at'], name='once_job_kept', where='kept_for IS NOT NULL AND finished_at IS NOT NULL', whole=('kept_for', 'finished_at'))],
+                'indexes': [django_once.models.fields.PartialIndex(fields=['backend', 'queue', 'priority', 'position'], name='once_job_ready', where="status = 'READY' AND position IS NOT NULL", whole=('status', 'backend', 'queue', 'priority', 'position')), django_once.models.fields.PartialIndex(fields=['due_at'], name='once_job_waiting', where="status = 'READY' AND position IS NULL AND blocked_by = ''", whole=('status', 'blocked_by', 'position', 'due_at')), django_once.models.fields.PartialIndex(fields=['blocked_by'], name='once_job_blocked', where="status = 'READY' AND blocked_by <> ''", whole=('blocked_by',)), django_once.models.fields.PartialIndex(fields=['worker'], name='once_job_running', where="status = 'RUNNING'", whole=('status', 'worker')), django_once.models.fields.PartialIndex(fields=['backend', 'gate', 'blocked_by', 'gate_rank'], name='once_job_gate', where='gate IS NOT NULL AND finished_at IS NULL', whole=('backend', 'gate', 'blocked_by', 'gate_rank')), django_once.models.fields.PartialIndex(fields=['finished_at'], name='once_job_finished', where='finished_at IS NOT NULL', whole=('finished_at',)), django_once.models.fields.PartialIndex(fields=['finished_at'], name='once_job_failed', where="status = 'FAILED'", whole=('finished_at', 'status')), django_once.models.fields.PartialIndex(fields=['unique_hash'], name='once_job_unique', unique=True, where='unique_hash IS NOT NULL', whole=('unique_hash',)), django_once.models.fields.PartialIndex(fields=['key'], name='once_job_key', where='key IS NOT NULL', whole=('key',))],
             },
         ),
         migrations.CreateModel(
@@ -322,19 +320,4 @@ class Migration(migrations.Migration):
             },
             bases=('once.job',),
         ),
-        migrations.CreateModel(
-            name='Declaration',
-            fields=[
-                ('id', models.UUIDField(db_default=django_once.models.fields.RandomUUID(), editable=False, primary_key=True, serialize=False)),
-                ('task', django_once.models.fields.Name(db_default='', max_length=255)),
-                ('backend', django_once.models.fields.Name(db_default='default', max_length=64)),
-                ('said', models.TextField(db_default='{}')),
-                ('declared_at', django_once.models.fields.Moment(db_default=django_once.clock.Now())),
-            ],
-            options={
-                'db_table': 'once_declaration',
-                'constraints': [models.UniqueConstraint(fields=('task', 'backend'), name='once_declaration_task')],
-            },
-        ),
-        migrations.RunPython(functions.create, functions.drop),
     ]

@@ -2,7 +2,6 @@
 
 from django_once.models.audit import AuditEntry
 from django_once.models.dashboard import Dashboard
-from django_once.models.declaration import Declaration
 from django_once.models.execution import TaskExecution
 from django_once.models.gate import Gate
 from django_once.models.job import Job
@@ -15,6 +14,6 @@ from django_once.models.step import Progress, Step
 from django_once.models.worker import Worker
 
 __all__ = [
-    "AuditEntry", "Dashboard", "Declaration", "Gate", "Job", "Lock", "Notification", "Pause",
-    "Progress", "Schedule", "Series", "Step", "TaskExecution", "Worker",
+    "AuditEntry", "Dashboard", "Gate", "Job", "Lock", "Notification", "Pause", "Progress",
+    "Schedule", "Series", "Step", "TaskExecution", "Worker",
 ]  # fmt: skip
