@@ -9,7 +9,6 @@ Settings name this module while apps load, so models are imported inside the fun
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -24,8 +23,6 @@ from django_once import clock, conf, events, identity, keyed, payload, results, 
 from django_once.calls import Call, bound, checked_call
 from django_once.compat import (
     DEFAULT_TASK_QUEUE_NAME,
-    TASK_MAX_PRIORITY,
-    TASK_MIN_PRIORITY,
     AnyResult,
     AnyTask,
     BaseTaskBackend,
@@ -38,6 +35,7 @@ from django_once.declare import Task, options_of, unchecked_copy
 from django_once.definitions import registry
 from django_once.definitions.options import AT_LEAST_ONCE, AT_MOST_ONCE
 from django_once.errors import InvalidOption, shortened
+from django_once.refusals import refuse_another, refuse_function, refuse_words
 from django_once.results import Enqueued
 from django_once.sql.values import NewJob
 from django_once.terms import terms_of
@@ -45,7 +43,6 @@ from django_once.wakeups.listen import announce
 
 P = ParamSpec("P")
 R = TypeVar("R")
-LONGEST_PATH = 255
 MOST_COPIES = 1_000
 
 
@@ -84,8 +81,8 @@ class DatabaseBackend(BaseTaskBackend):
 
     def validate_task(self, task: AnyTask) -> None:
         """Refuse a task that this backend could not run later."""
-        _refuse_function(task)
-        _refuse_words(task)
+        refuse_function(task)
+        refuse_words(task)
         wish: Any = task.run_after
         if isinstance(wish, timedelta):
             # Django knows moments only; the rest of the task is for it to judge.
@@ -238,7 +235,7 @@ class DatabaseBackend(BaseTaskBackend):
     def _checked(self, task: TaskOf[P, R]) -> TaskOf[P, R]:
         """Return the task as one of this backend, refused if it could not run here."""
         self.validate_task(task)
-        _refuse_another(task)
+        refuse_another(task)
         # Whoever asks a backend by its name may hold a task that was declared for another.
         return task if task.backend == self.alias else unchecked_copy(task, backend=self.alias)
 
@@ -321,69 +318,6 @@ def _plain(
     """Return arguments as the task will see them; refuse those that it does not take."""
     bound(task, args, kwargs)
     return payload.plain(list(args), "args"), payload.plain(dict(kwargs), "kwargs")
-
-
-def _refuse_function(task: AnyTask) -> None:
-    """Refuse a function that a worker could not find, or whose call would do nothing."""
-    function = task.func
-    if getattr(function, "__name__", "") == "<lambda>":
-        raise InvalidTask(
-            "Task function must be defined at a module level. A lambda has no name by which a "
-            "worker could find it: write it with def."
-        )
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise InvalidTask(
-            f"{task.module_path} is a generator: calling it runs nothing of it. Return a value "
-            "instead of yielding."
-        )
-    if inspect.isfunction(function) and len(task.module_path) > LONGEST_PATH:
-        raise InvalidTask(
-            f"The path {task.module_path!r} is longer than the {LONGEST_PATH} characters that a "
-            "job keeps of it."
-        )
-
-
-def _refuse_words(task: AnyTask) -> None:
-    """Refuse what Django's own rules do not know, or would stumble over."""
-    refusal = conf.refused_queue(task.queue_name)
-    if refusal:
-        raise InvalidTask(refusal)
-    if not _is_whole(task.priority):
-        raise InvalidTask(
-            f"priority must be a whole number between {TASK_MIN_PRIORITY} and {TASK_MAX_PRIORITY}."
-        )
-    wish: Any = task.run_after
-    try:
-        if isinstance(wish, timedelta):
-            clock.duration(wish, "run_after")
-        elif isinstance(wish, datetime):
-            clock.moment(wish, "run_after")
-        elif wish is not None:
-            raise InvalidTask(
-                f"run_after must be an aware datetime or a timedelta, got {shortened(wish)}."
-            )
-    except InvalidOption as refused:
-        raise InvalidTask(str(refused)) from None
-
-
-def _is_whole(number: Any) -> bool:
-    try:
-        return bool(int(number) == number)
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-def _refuse_another(task: AnyTask) -> None:
-    """Refuse what no worker could run: a row holds a path, and the path must lead back here."""
-    path = task.module_path
-    found = registry.find(path)
-    if found is None:
-        registry.register(task)
-    elif found.func is not task.func:
-        raise InvalidTask(
-            f"Two tasks have the path {path!r}, so a worker could run the wrong one: give their "
-            "functions different names."
-        )
 
 
 def _id_of(result_id: object) -> UUID | None:
