@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -19,3 +22,11 @@ class OnceConfig(AppConfig):
         from django_once import checks  # noqa: F401, PLC0415 - registers them
 
         autodiscover_modules("tasks")
+        post_migrate.connect(_write_down, sender=self, dispatch_uid="django_once.declarations")
+
+
+def _write_down(sender: Any, using: str, **kwargs: Any) -> None:
+    """Let SQL know the tasks of this release, after every migrate."""
+    from django_once.declarations import migrated  # noqa: PLC0415 - it loads models
+
+    migrated(using)

@@ -28,11 +28,11 @@ def bound(task: compat.AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     Refuses what does not fit: it would fail in the worker.
     """
     given = (None, *args) if task.takes_context else args
-    signature = _signature(task.func)
+    taken = signature(task.func)
     try:
-        return signature.bind(*given, **kwargs).arguments
+        return taken.bind(*given, **kwargs).arguments
     except TypeError as error:
-        raise TypeError(f"{task.module_path}{signature}: {error}.") from None
+        raise TypeError(f"{task.module_path}{taken}: {error}.") from None
 
 
 def with_defaults(
@@ -40,11 +40,12 @@ def with_defaults(
 ) -> dict[str, Any]:
     """Return the arguments of a call that fits, by their names, with those that nobody gave."""
     given = (None, *args) if task.takes_context else args
-    call = _signature(task.func).bind(*given, **kwargs)
+    call = signature(task.func).bind(*given, **kwargs)
     call.apply_defaults()
     return call.arguments
 
 
 @lru_cache(maxsize=4096)
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
+def signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return what a function takes; read once."""
     return inspect.signature(function)

@@ -27,10 +27,12 @@ from django_once.backend import DatabaseBackend
 from django_once.definitions import registry
 from django_once.errors import shortened
 from django_once.models import Job
+from django_once.models.declaration import move_sessions
 from django_once.models.gate.admit import admit_waiting
 from django_once.models.job.claim import EVERY_QUEUE, Walk
 from django_once.models.job.ready import promote, readmit_known
 from django_once.models.job.settle import settle, start
+from django_once.models.notification import admit_overlooked
 from django_once.models.step import tell_progress
 from django_once.models.worker import fresh_holder, register, stop
 from django_once.processes import ends, runner
@@ -74,7 +76,7 @@ def run_jobs(
             # A fresh walk each time looks at every lane from its start.
             attempts = Walk(database, holder, names).claim(1)
             if not attempts:
-                if admit_waiting(database, alias)[0]:
+                if admit_waiting(database, alias)[0] or admit_overlooked(database, alias):
                     continue
                 return ran
             ran += _run_one(backend, attempts[0])
@@ -180,11 +182,13 @@ class Clock:
         length = clock.duration(by, "Clock.advance")
         clock.move(length)
         self._moved += length
+        move_sessions()
 
     def restore(self) -> None:
         """Let it be now again."""
         clock.move(-self._moved)
         self._moved = timedelta(0)
+        move_sessions()
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from typing import Any, Final
 from django_once import clock, events
 from django_once.backend import DatabaseBackend
 from django_once.crash import crash_point
+from django_once.declarations import publish
 from django_once.models.gate.admit import admit_waiting
 from django_once.models.job.expire import relieve, sweep
 from django_once.models.job.ready import promote, seconds_to_next_due
@@ -86,6 +87,7 @@ class Keeper:
         self._listen_pause = LISTEN_AGAIN
         self._persistence = Persistence(self._database, "keeper")
         self._looked_at = ""
+        self._lock_looked_at = ""
         self._let_go_at = self._look_again_at = 0.0
         self._renew_at = self._sweep_at = self._due_at = self._listen_at = 0.0
         self._reading_since = clock.uptime()
@@ -254,6 +256,8 @@ class Keeper:
         janitor = Janitor(self.backend)
         persistence = Persistence(self._database, "janitor")
         look_at = 0.0
+        while not persistence.tried(lambda: publish(self.backend))[0]:
+            time.sleep(persistence.pause)
         while True:
             if clock.uptime() >= look_at:
                 persistence.tried(lambda: look_after_series(self.backend))
