@@ -38,6 +38,7 @@ from django_once.errors import InvalidOption, shortened
 from django_once.refusals import refuse_another, refuse_function, refuse_words
 from django_once.results import Enqueued
 from django_once.sql.values import NewJob
+from django_once.stamps import stamp
 from django_once.terms import terms_of
 from django_once.wakeups.listen import announce
 
@@ -267,6 +268,7 @@ class DatabaseBackend(BaseTaskBackend):
             max_deaths=said.get("max_deaths", settings.deaths),
             timeout=timeout.total_seconds() if timeout else None,
             delivery=delivery,
+            meta=stamp(id, task, said),
         )
 
     def announce(self, *, is_ready: bool) -> None:
@@ -289,10 +291,7 @@ class DatabaseBackend(BaseTaskBackend):
 
     @contextmanager
     def _told_of_used_ids(self, ids: Sequence[UUID]) -> Iterator[None]:
-        """Say it with a sentence when ID_FUNCTION returned an id that is taken.
-
-        The savepoint keeps the caller's transaction whole. Ids of ours are never drawn twice.
-        """
+        """Say it with a sentence, in a savepoint, when ID_FUNCTION returned an id that is taken."""
         if self.settings.id_function is None:
             yield
             return

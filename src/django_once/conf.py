@@ -64,6 +64,8 @@ class Options:
     wakeup: str
     poll: timedelta
     retention: Mapping[str, timedelta]
+    redact: tuple[Any, ...]
+    listener_filter: Any
     problems: tuple[Problem, ...] = ()
 
 
@@ -194,11 +196,35 @@ def _retention(value: Any, key: str) -> Mapping[str, timedelta]:
     return {status: clock.duration(length, f"{key}[{status!r}]") for status, length in kept.items()}
 
 
+def _redact(value: Any, key: str) -> tuple[Any, ...]:
+    """Read names and patterns of them, or a function of the arguments, or its path."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        if all(isinstance(name, str) and name for name in value):
+            return (tuple(value),) if value else ()
+    elif value is not None:
+        function = _function(value, key)
+        return (function,)
+    raise InvalidOption(
+        f"{key} must be a list of names such as ['card', '*password*'], or a function of the "
+        f"arguments, or its path, got {shortened(value)}."
+    )
+
+
 def _retry(value: Any, key: str) -> Any:
     # Asked by what it can do: the words of tasks stand above this file.
     if value is not None and (isinstance(value, type) or not hasattr(value, "decide")):
         raise InvalidOption(f"{key} must be a Retry(…) or None, got {shortened(value)}.")
     return value
+
+
+def _listener_filter(value: Any, key: str) -> Any:
+    # Loaded when a notification is there: it may import models, which settings must not.
+    if value is None or (isinstance(value, str) and "." in value) or hasattr(value, "get_filter"):
+        return value
+    raise InvalidOption(
+        f"{key} must be the path of a class with get_filter(), or one of its objects, got "
+        f"{shortened(value)}."
+    )
 
 
 TABLE: tuple[Option, ...] = (
@@ -244,6 +270,15 @@ TABLE: tuple[Option, ...] = (
     Option(
         "RETENTION", RETENTION, _retention,
         "results are looked at for days, failures for weeks, and a table that only grows gets slow",
+    ),
+    Option(
+        "REDACT", (), _redact,
+        "which names are secret is the project's to say; arguments are shown to nobody who does "
+        "not ask, and in the admin only with a permission",
+    ),
+    Option(
+        "LISTENER_FILTER", None, _listener_filter,
+        "every worker that knows a channel handles all of its notifications",
     ),
 )  # fmt: skip
 

@@ -32,6 +32,7 @@ from django_once.compat import (
     DEFAULT_TASK_QUEUE_NAME,
 )
 from django_once.declared import Duration as Duration
+from django_once.declared import Redact as Redact
 from django_once.declared import Task as Task
 from django_once.declared import checked as checked_words
 from django_once.declared import contradiction as contradiction
@@ -70,6 +71,7 @@ class Words(TypedDict, total=False):
     cooldown: Duration | None
     fair_key: str | None
     weight: float | Mapping[str, float] | None
+    redact: Redact | None
 
 
 if TYPE_CHECKING:
@@ -121,8 +123,8 @@ def task(
 ) -> Any:
     """Make a function a task, which can be enqueued.
 
-    Beside Django's own words: `delivery`, `retry`, `timeout`, `expires`, `max_deaths`, `lock` and
-    `if_held`. What else the backend's class of tasks has a field for may be said too.
+    Beside Django's own words those of `options.NAMES`. What else the backend's class of tasks has a
+    field for may be said too.
     """
 
     def declare(function: Callable[..., Any]) -> compat.AnyTask:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 Duration: TypeAlias = timedelta | float | str
+Redact: TypeAlias = bool | str | Sequence[str] | Callable[[dict[str, Any]], Mapping[str, Any]]
 TaskKind = TypeVar("TaskKind", bound=compat.AnyTask)
 
 
@@ -53,6 +54,7 @@ class Task(compat.TaskOf[P, R]):
     weight: float | Mapping[str, float] | None = None
     key: str | None = None
     perpetual: Perpetual | None = None
+    redact: Redact | None = None
 
     def __post_init__(self) -> None:
         """Check what was said, and remember the task for rows that name it."""

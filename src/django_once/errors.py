@@ -82,8 +82,20 @@ class FenceRefused(OnceError):
     """A write whose fence is lower than one that the row has seen; it was not made."""
 
 
+class Redacted(OnceError):
+    """What a body raised, as text without what `redact` hides: the exception itself told it."""
+
+
 class BrokenTransaction(OnceError):
     """A body that promised to write in one transaction ended or broke that transaction."""
+
+
+class ChannelNotFound(OnceError, LookupError):
+    """A channel that nobody has declared in this process."""
+
+
+class InvalidNotification(OnceError, TypeError):
+    """What a channel cannot carry: a field that is missing, unknown or of another type."""
 
 
 class NotStorable(OnceError):

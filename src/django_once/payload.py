@@ -182,6 +182,11 @@ def entry(
         "error": _storable(class_path(exception))[:LONGEST_PATH],
         "traceback": _storable(text),
     }
+    return unbraced(member)
+
+
+def unbraced(member: Mapping[str, Any]) -> str:
+    """Return the text of a history's member, without its opening brace."""
     return _write(member)[1:]
 
 

@@ -15,6 +15,7 @@ from django_once.management.rows import of_history
 from django_once.management.screen import printable
 from django_once.models import Job
 from django_once.models.job import look
+from django_once.redaction import shown
 
 Line = Callable[[Any], Any]
 
@@ -106,11 +107,14 @@ def moment(title: str, name: str) -> Line:
 
 
 def value(title: str, name: str) -> Line:
-    """Return the line of one column of JSON."""
+    """Return the line of one column of JSON, without what is hidden."""
 
     @admin.display(description=title)
     def line(job: Any) -> SafeString | str:
-        return text.value(getattr(job, name))
+        told = shown(job)
+        if not told.rules or getattr(job, name) is None:
+            return text.value(getattr(job, name))
+        return text.indented(getattr(told, name))
 
     line.__name__ = name
     return line

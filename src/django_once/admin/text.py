@@ -50,10 +50,15 @@ def value(text: str | None) -> SafeString | str:
     if len(text) > LONGEST_DECODED:
         return block(text)
     try:
-        shown = json.dumps(payload.decode(text), ensure_ascii=False, indent=2)
+        found = payload.decode(text)
     except ValueError:
-        shown = text
-    return block(shown)
+        return block(text)
+    return indented(found)
+
+
+def indented(value: Any) -> SafeString:
+    """Return a value as JSON, line by line."""
+    return block(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def history(entries: Sequence[dict[str, Any]]) -> SafeString | str:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django_once import clock
-from django_once.definitions import flow, template
+from django_once.definitions import flow, redaction, template
 from django_once.definitions.perpetual import Perpetual
 from django_once.definitions.retry import Retry
 from django_once.errors import InvalidOption, shortened
@@ -30,7 +30,7 @@ LONGEST_LOCK: Final = 255
 
 NAMES: Final = (
     "delivery", "retry", "timeout", "expires", "max_deaths", "lock", "if_held",
-    "key", "perpetual", *flow.NAMES,
+    "key", "perpetual", "redact", *flow.NAMES,
 )  # fmt: skip
 MOST_DEATHS: Final = 1_000
 
@@ -56,6 +56,7 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
     if "max_deaths" in said:
         _check_deaths(said["max_deaths"])
     _check_series(said)
+    redaction.check(said)
     _check_lock(said)
     flow.check(said)
     if said.get("delivery") == AT_MOST_ONCE and "retry" in said:
@@ -69,6 +70,7 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
 def refuse_unnamed_places(said: Mapping[str, Any], function: Callable[..., Any]) -> None:
     """Refuse a name that asks for an argument which the function does not have."""
     flow.refuse_unnamed_places(said, function)
+    redaction.refuse_unnamed(said, function)
     if "key" in said:
         template.refuse_unnamed(said["key"], function, "key")
     if "lock" not in said:

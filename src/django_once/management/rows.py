@@ -9,6 +9,7 @@ from django_once import payload
 from django_once.models import Job, Worker
 from django_once.models.job.look import PAYLOAD, state_of
 from django_once.models.worker import state_of as state_of_worker
+from django_once.redaction import shown
 
 JOB: Final = (
     "id", "backend", "task", "queue", "priority", "state", "status", "reason", "blocked_by",
@@ -29,17 +30,21 @@ def of_job(job: Job, *, with_payload: bool = False) -> dict[str, Any]:
     row = {name: getattr(job, name) for name in JOB if name != "state"}
     row = {name: row.get(name, state_of(job)) for name in JOB}
     if with_payload:
-        row |= {name: decoded(getattr(job, name)) for name in PAYLOAD}
+        told = shown(job)
+        row |= {name: getattr(told, name) for name in PAYLOAD}
     return row
 
 
 def of_history(job: Job, *, with_tracebacks: bool = False) -> list[dict[str, Any]]:
     """Return what stands in a job's history; tracebacks, which are long, only when asked for."""
-    shown = [{name: entry.get(name) for name in ENTRY} for entry in decoded(job.history)]
-    for entry in shown:
+    entries = [{name: entry.get(name) for name in ENTRY} for entry in decoded(job.history)]
+    for entry in entries:
         # Each database writes its own number of digits.
         entry["at"] = datetime.fromisoformat(entry["at"])
-    return shown if with_tracebacks else [{**entry, "traceback": None} for entry in shown]
+    if not with_tracebacks:
+        return [{**entry, "traceback": None} for entry in entries]
+    told = shown(job)
+    return [{**entry, "traceback": told.text(entry["traceback"] or "")} for entry in entries]
 
 
 def of_worker(worker: Worker, now: datetime, running: int) -> dict[str, Any]:

@@ -212,6 +212,11 @@ def iso(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def written_json(value: Any) -> str:
+    """Return a value as it stands in its column: JSON without spaces."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def printable(text: str) -> str:
     """Return a stored text without what would steer the terminal."""
     return "".join(

@@ -9,10 +9,11 @@ from django.core.management.base import CommandError, CommandParser
 
 from django_once.management import rows
 from django_once.management.places import OK, USAGE, add_backend, places
-from django_once.management.screen import Cell, Column, Screen, add_json, ago
+from django_once.management.screen import Cell, Column, Screen, add_json, ago, written_json
 from django_once.management.selection import add_filters, wanted
 from django_once.models import Job
 from django_once.models.job import look
+from django_once.redaction import shown
 
 HELP = "list jobs, the newest first"
 ROLES: Final = {"failed": "ERROR", "successful": "SUCCESS", "running": "WARNING"}
@@ -82,6 +83,7 @@ def _row(job: Job, now: datetime, with_payload: bool) -> list[Cell | str]:
         job.worker_name,
     ]
     if with_payload:
-        text = f"{job.args} {job.kwargs}"
+        told = shown(job)
+        text = f"{written_json(told.args)} {written_json(told.kwargs)}"
         row.append(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…")
     return row

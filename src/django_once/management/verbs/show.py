@@ -8,11 +8,20 @@ from django.core.management.base import CommandParser
 
 from django_once.management import rows
 from django_once.management.places import OK, add_backend, places
-from django_once.management.screen import Screen, add_json, ago, one_line, printable, written
+from django_once.management.screen import (
+    Screen,
+    add_json,
+    ago,
+    one_line,
+    printable,
+    written,
+    written_json,
+)
 from django_once.management.selection import the_job
 from django_once.management.verbs.jobs import ROLES
 from django_once.models import Job
 from django_once.models.job import look
+from django_once.redaction import shown
 
 HELP = "show one job's whole history"
 TRACEBACKS = 2
@@ -115,9 +124,11 @@ def _payload(screen: Screen, job: Job, is_shown: bool) -> None:
     if not is_shown:
         screen.say("  Arguments and result are hidden: --args shows them, -v 2 shows tracebacks.")
         return
-    _line(screen, "args", printable(job.args))
-    _line(screen, "kwargs", printable(job.kwargs))
-    _line(screen, "result", "–" if job.return_value is None else printable(job.return_value))
+    told = shown(job)
+    _line(screen, "args", printable(written_json(told.args)))
+    _line(screen, "kwargs", printable(written_json(told.kwargs)))
+    result = "–" if job.return_value is None else printable(written_json(told.return_value))
+    _line(screen, "result", result)
 
 
 def _line(screen: Screen, name: str, text: str) -> None:

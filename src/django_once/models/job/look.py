@@ -154,7 +154,7 @@ def newest(database: str, wanted: Wanted, most: int, *, payload: bool = False) -
     moment, or else were enqueued last."""
     jobs = matching(database, wanted)
     if payload:
-        jobs = jobs.defer(None).defer("history", "meta")
+        jobs = jobs.defer(None).defer("history")
     if _have_all_ended(wanted):
         jobs = jobs.order_by("-finished_at", "-pk")
     elif wanted.states == (SCHEDULED,):

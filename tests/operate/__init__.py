@@ -1,0 +1,1 @@
+"""Seeing and steering: what is shown, what is hidden, what is measured."""
