@@ -1,7 +1,8 @@
 """The pytest plug-in that keeps the tests of one target: `--target plain,engine`.
 
 Each test is of one kind: `tools`, `redis`, `slow` (it takes seconds, and so runs
-once, on the newest Django and on PostgreSQL where there is one), `engine` (it
+once, on the newest Django and on PostgreSQL where there is one), `processes` (it
+starts some, and so runs on every database with the newest Django), `engine` (it
 needs a database, and so runs on every one), else `plain` (it runs once per
 combination of Python and Django). A test that asks for a database is an engine test, marked or not.
 Without --target, every test runs.
@@ -18,9 +19,10 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-KINDS = ("tools", "redis", "slow", "engine", "plain")
-MARKED = ("tools", "redis", "slow", "engine")
+KINDS = ("tools", "redis", "slow", "processes", "engine", "plain")
+MARKED = ("tools", "redis", "slow")
 asked_again: list[str] = []
+FIXTURES_OF_PROCESSES = {"start", "schedulers", "project"}
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences", "live_server"}
 
 
@@ -78,7 +80,9 @@ def kind_of(item: Any) -> str:
     for kind in MARKED:
         if item.get_closest_marker(kind) is not None:
             return kind
-    if item.get_closest_marker("races") is not None or asks_for_database(item):
+    if FIXTURES_OF_PROCESSES & set(getattr(item, "fixturenames", ())):
+        return "processes"
+    if any(map(item.get_closest_marker, ("engine", "races"))) or asks_for_database(item):
         return "engine"
     return "plain"
 

@@ -167,8 +167,10 @@ def with_suite(one: Target | NotTested, suite: str) -> Target | NotTested:
 def on_database(
     name: str, group: str, environment: Environment, means: Means
 ) -> Target | NotTested:
-    is_slow = environment is means.newest and name == place_of_slow_tests(means)
-    kinds = ("engine", "slow") if is_slow else ("engine",)
+    kinds: tuple[str, ...] = ("engine",)
+    if environment is means.newest:
+        is_slow = name == place_of_slow_tests(means)
+        kinds = ("engine", "processes", "slow") if is_slow else ("engine", "processes")
     if name == "sqlite":
         return Target(name, group, environment, kinds)
     return on_server(name, group, environment, means, kinds)

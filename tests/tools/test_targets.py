@@ -152,6 +152,13 @@ def test_slow_tests_run_once_and_on_sqlite_where_there_is_no_postgresql(means):
     assert places(replace(means, servers={})) == [("sqlite", "django-6.1")]
 
 
+def test_tests_that_start_processes_run_on_every_database_with_the_newest_django(means):
+    found = [one for one in all_targets(means) if isinstance(one, Target)]
+
+    assert {one.group for one in found if "processes" in one.kinds} == {"django-6.1"}
+    assert {one.name for one in found if "processes" in one.kinds} >= {"sqlite", "postgresql"}
+
+
 def test_each_target_has_a_place_of_its_own(means):
     slugs = [one.slug for one in all_targets(means) if isinstance(one, Target)]
 
