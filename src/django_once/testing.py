@@ -30,6 +30,7 @@ from django_once.models import Job
 from django_once.models.declaration import move_sessions
 from django_once.models.gate.admit import admit_waiting
 from django_once.models.job.claim import EVERY_QUEUE, Walk
+from django_once.models.job.locked import await_locks, let_go_overlooked
 from django_once.models.job.ready import promote, readmit_known
 from django_once.models.job.settle import settle, start
 from django_once.models.notification import admit_overlooked
@@ -76,6 +77,8 @@ def run_jobs(
             # A fresh walk each time looks at every lane from its start.
             attempts = Walk(database, holder, names).claim(1)
             if not attempts:
+                if let_go_overlooked(database)[0]:
+                    continue
                 if admit_waiting(database, alias)[0] or admit_overlooked(database, alias):
                     continue
                 return ran
@@ -99,6 +102,8 @@ def _run_one(backend: DatabaseBackend, attempt: Attempt) -> int:
         if ended.outcome is not None and settle(database, [ended.outcome]):
             events.attempt_superseded(attempt.id, attempt.attempt)
             return 0
+    if ended.outcome is not None:
+        await_locks(database, [ended.outcome.blocked_by])
     if ended.told is not None:
         tell_progress(database, [ended.told])
     ends.tell_finished(backend, ended)

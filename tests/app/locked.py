@@ -59,3 +59,8 @@ def loses_its_lock() -> None:
     with line("default") as own:
         end_by_force(own, "broken", "eve", "for a test")
     close_idle("default", 0.0)
+
+
+@task(lock="task_lock:digest", if_held="wait")
+def waits_for_a_pod() -> None:
+    pass

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 
 from django_once import task
 from django_once.errors import InvalidOption
-from django_once.locks import lock
+from django_once.locks import acquire_task_lock, lock, release_task_lock
 from django_once.models import Job, Lock
+from django_once.models.job.explain import explain
+from django_once.models.job.locked import await_locks, let_go_overlooked
+from django_once.models.lock import end_by_force
 from django_once.testing import moved_clock, run_jobs
 from tests.app import locked
 from tests.app.models import Note, Report
@@ -57,17 +61,81 @@ def test_a_job_that_shall_fail_fails_by_its_policy():
     assert "LockHeld" in job(result).history
 
 
-def test_a_job_that_shall_wait_goes_back_uncharged_and_runs_later():
+def test_a_job_that_shall_wait_goes_back_uncharged_and_is_let_go_by_the_release():
     result = locked.digest_in_time.enqueue(7)
-    with lock("digest:7"):
+    with lock("digest:7") as held:
         run_jobs()
         assert (job(result).status, job(result).attempt) == (Job.READY, 0)
+        assert (job(result).blocked_by, job(result).position) == ("lock:digest:7", None)
+        says = explain("default", job(result).pk).says
+        assert "lock 'digest:7' is held by" in says
+        assert held.holder in says
 
-    with moved_clock("3s"):
+    assert job(result).position is not None
+    assert run_jobs() == 1
+    assert job(result).status == Job.SUCCESSFUL
+    assert Note.objects.count() == 1
+
+
+def test_each_release_lets_one_job_go_and_that_one_the_next():
+    results = [locked.digest_in_time.enqueue(7) for _ in range(3)]
+    with lock("digest:7"):
+        run_jobs()
+
+    assert [job(one).position is not None for one in results] == [True, False, False]
+    assert run_jobs() == 3
+    assert {job(one).status for one in results} == {Job.SUCCESSFUL}
+    assert not Lock.objects.get(pk="digest:7").has_jobs
+
+
+def test_a_job_whose_holder_died_is_let_go_when_the_lease_is_over():
+    result = locked.digest_in_time.enqueue(7)
+    lock("digest:7", lease=2).acquire()
+    run_jobs()
+
+    assert let_go_overlooked("default") == (0, "")
+    with moved_clock("10s"):
+        assert "is free again" in explain("default", job(result).pk).says
+        assert let_go_overlooked("default") == (1, "")
         run_jobs()
 
     assert job(result).status == Job.SUCCESSFUL
-    assert Note.objects.count() == 1
+
+
+def test_a_lock_that_was_released_before_the_job_was_stored_lets_it_go_at_once():
+    result = locked.digest_in_time.enqueue(7)
+    held = lock("digest:7").acquire()
+    original = Job.objects.filter(pk=result.id)
+    run_jobs()
+    # As if the mark had not been set before the release.
+    Lock.objects.update(has_jobs=False)
+    held.release()
+    assert original.get().position is None
+
+    assert await_locks("default", [original.get().blocked_by, "limit", ""]) == 1
+    assert original.get().position is not None
+
+
+@pytest.mark.parametrize("end", [
+    lambda: end_by_force(connection, "task_lock:digest", "ann", "stuck"),
+    lambda: release_task_lock("pod1", "digest"),
+])  # fmt: skip
+def test_whoever_ends_a_holding_lets_a_job_go(end):
+    acquire_task_lock("pod1", "digest")
+    result = locked.waits_for_a_pod.enqueue()
+    run_jobs()
+
+    end()
+
+    assert job(result).position is not None
+
+
+def test_jobs_that_wait_for_two_locks_wait_for_each_alone():
+    seven, eight = locked.digest_in_time.enqueue(7), locked.digest_in_time.enqueue(8)
+    with lock("digest:8"):
+        with lock("digest:7"):
+            run_jobs()
+        assert (job(seven).position is None, job(eight).position is None) == (False, True)
 
 
 def test_an_exactly_once_body_holds_its_lock_around_its_transaction():

@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
                 ('released_by', models.CharField(db_default='', max_length=255)),
                 ('reason', models.CharField(db_default='', max_length=255)),
                 ('is_wanted', models.BooleanField(db_default=False)),
+                ('has_jobs', models.BooleanField(db_default=False)),
                 ('history', models.TextField(db_default='[]')),
             ],
             options={
@@ -54,7 +55,7 @@ class Migration(migrations.Migration):
                 ('position', models.BigIntegerField(null=True)),
                 ('status', models.CharField(choices=[('READY', 'Ready'), ('RUNNING', 'Running'), ('FAILED', 'Failed'), ('SUCCESSFUL', 'Successful')], db_default='READY', max_length=10)),
                 ('reason', models.CharField(db_default='', max_length=32)),
-                ('blocked_by', django_once.models.fields.Name(db_default='', max_length=64)),
+                ('blocked_by', django_once.models.fields.Name(db_default='', max_length=260)),
                 ('fence', models.BigIntegerField(db_default=0)),
                 ('claim', models.UUIDField(null=True)),
                 ('attempt', models.IntegerField(db_default=0)),

@@ -14,6 +14,7 @@ from django.db import models
 
 from django_once.clock import Now
 from django_once.models.fields import Moment, Name
+from django_once.models.job.locked import let_next_go
 from django_once.sql.locks import Standing, locks_on
 from django_once.sql.repeat import repeated
 
@@ -35,6 +36,8 @@ class Lock(models.Model):
     released_by = models.CharField(max_length=255, db_default="")
     reason = models.CharField(max_length=255, db_default="")
     is_wanted = models.BooleanField(db_default=False)
+    # Jobs wait for it: unlike a waiter in a process, they are told by the release alone.
+    has_jobs = models.BooleanField(db_default=False)
     history = models.TextField(db_default="[]")
 
     class Meta:
@@ -73,7 +76,7 @@ def renew(connection: Any, name: str, nonce: UUID, seconds: float) -> bool:
 def release(connection: Any, name: str, nonce: UUID) -> bool:
     """Give back what was taken under this nonce; False when somebody ended it before."""
     locks = locks_on(connection)
-    return repeated(connection, lambda: locks.release(name, nonce))
+    return _freed(connection, name, repeated(connection, lambda: locks.release(name, nonce)))
 
 
 def was_released(connection: Any, name: str, fence: int) -> bool:
@@ -84,13 +87,21 @@ def was_released(connection: Any, name: str, fence: int) -> bool:
 def release_of(connection: Any, name: str, holder: str) -> bool:
     """Give back the lock if this holder has it."""
     locks = locks_on(connection)
-    return repeated(connection, lambda: locks.release_of(name, holder))
+    return _freed(connection, name, repeated(connection, lambda: locks.release_of(name, holder)))
 
 
 def end_by_force(connection: Any, name: str, by: str, reason: str) -> bool:
     """Take the lock from whoever has it, for a person who says why; its holder finds it lost."""
     locks = locks_on(connection)
-    return repeated(connection, lambda: locks.end_by_force(name, by, reason))
+    ended = repeated(connection, lambda: locks.end_by_force(name, by, reason))
+    return _freed(connection, name, ended)
+
+
+def _freed(connection: Any, name: str, has_jobs: bool | None) -> bool:
+    """Let a job go that waits for a lock which was released; return whether it was."""
+    if has_jobs:
+        repeated(connection, lambda: let_next_go(connection, name))
+    return has_jobs is not None
 
 
 def want(connection: Any, name: str) -> bool:

@@ -36,6 +36,7 @@ from django_once.crash import crash_point
 from django_once.declarations import publish
 from django_once.models.gate.admit import admit_waiting
 from django_once.models.job.expire import relieve, sweep
+from django_once.models.job.locked import let_go_overlooked
 from django_once.models.job.ready import promote, seconds_to_next_due
 from django_once.models.pause.stop import end_lapsed, let_go_unpaused
 from django_once.models.worker import expire, renew, unrenewed
@@ -224,6 +225,7 @@ class Keeper:
             self._announce()
         self._admit()
         self._let_go()
+        self._let_locks_go()
 
     def _let_go(self) -> None:
         """End pauses whose time is over; let go what they blocked, and what was overlooked."""
@@ -233,6 +235,15 @@ class Keeper:
         self._let_go_at = clock.uptime() + OVERLOOKED
         _, gone = self._persistence.tried(lambda: let_go_unpaused(self._database))
         if gone or ended:
+            self._announce()
+
+    def _let_locks_go(self) -> None:
+        """Let a job go for each lock that nobody holds, whose holder died or was overlooked."""
+        _, found = self._persistence.tried(
+            lambda: let_go_overlooked(self._database, self._lock_looked_at)
+        )
+        gone, self._lock_looked_at = found or (0, "")
+        if gone:
             self._announce()
 
     def _admit(self) -> None:

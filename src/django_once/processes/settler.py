@@ -21,6 +21,7 @@ from django_once.crash import crash_point
 from django_once.definitions.options import EXACTLY_ONCE
 from django_once.models import Job
 from django_once.models.gate.admit import admit
+from django_once.models.job.locked import await_locks
 from django_once.models.job.settle import mark_started, settle, what_became
 from django_once.models.job.watch import asked_to_end
 from django_once.models.step import tell_progress
@@ -31,7 +32,7 @@ from django_once.processes.persistence import Persistence
 from django_once.processes.running import Running
 from django_once.processes.slots import Slots
 from django_once.sql import own
-from django_once.sql.values import Attempt, Told
+from django_once.sql.values import LOCK, Attempt, Outcome, Told
 from django_once.wakeups.listen import announce
 
 BATCH: Final = 500
@@ -140,6 +141,11 @@ class Settler(threading.Thread):
         self._unsettled = []
 
     def _admit(self, batch: list[Ended]) -> None:
+        self._ordered.update(
+            ended.attempt.order_key for ended in batch if ended.attempt.order_key is not None
+        )
+        self._admit_next()
+        self._await_locks(outcomes)
         """Let others pass where these jobs have left their slots; what is missed a sweep finds."""
         gates = {ended.attempt.gate for ended in batch if ended.attempt.gate is not None}
         if not gates:
@@ -160,6 +166,28 @@ class Settler(threading.Thread):
         asked = [
             (ended.attempt.id, ended.attempt.claim)
             for ended in batch
+    def _admit_next(self) -> None:
+        """Let what comes after ordered jobs go; what a writer holds is asked for again."""
+        if not self._ordered:
+            return
+        settings, keys = self.backend.settings, sorted(self._ordered)[:BATCH]
+        _, found = self._persistence.tried(
+            lambda: admit_next(settings.database, self.backend.alias, keys)
+        )
+        if found is None:
+            return
+        admitted, held = found
+        self._ordered -= set(keys) - held
+        if admitted:
+            self._say(is_ready=True)
+            self._due_later()
+
+    def _await_locks(self, outcomes: list[Outcome]) -> None:
+        """Let jobs that met a held lock be let go by its release; what is missed a sweep finds."""
+        reasons = {one.blocked_by for one in outcomes if one.blocked_by.startswith(LOCK)}
+        if reasons:
+            self._persistence.tried(lambda: await_locks(self.backend.settings.database, reasons))
+
             if ended.attempt.id in missing
         ]
         while True:

@@ -2,15 +2,14 @@
 
 The lock is taken before the body is called, and before its transaction where it has one, and given
 back after the attempt's end is decided. A job that meets a held lock is over (`skip`), fails and is
-tried again by its policy (`fail`), or goes back for a moment without being charged (`wait`).
+tried again by its policy (`fail`), or goes back without being charged and waits for the release
+(`wait`).
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from django.db import DatabaseError
 
@@ -22,11 +21,7 @@ from django_once.locks.taking import lock, named
 from django_once.models import Job
 from django_once.processes import ends
 from django_once.processes.ends import Body, Ended
-from django_once.sql.values import LOCKED, SKIPPED, Outcome
-
-# Who waits for a lock looks again so soon: it holds no slot meanwhile.
-LONGEST_PAUSE: Final = 2.0
-SHORTEST_PAUSE: Final = 0.1
+from django_once.sql.values import LOCK, LOCKED, SKIPPED, Outcome
 
 
 @contextmanager
@@ -51,12 +46,13 @@ def taken(body: Body) -> Ended | None:
     if template is None:
         return None
     settings = body.backend.settings
+    name = ""
     try:
         name = named(template, body.task.func, body.args, body.kwargs)
         taking = lock(name, settings.lease, using=settings.database)
         body.running.held = taking.acquire()
     except LockHeld as error:
-        return _met(body, error, said.get("if_held", SKIP))
+        return _met(body, name, error, said.get("if_held", SKIP))
     except UNKNOWN:
         return ends.given_back(body.attempt)
     except Exception as error:  # noqa: BLE001 - a name is built from arguments, whatever they are
@@ -84,15 +80,15 @@ def refuse_if_lost(body: Body) -> None:
         raise why
 
 
-def _met(body: Body, error: LockHeld, if_held: str) -> Ended:
+def _met(body: Body, name: str, error: LockHeld, if_held: str) -> Ended:
     if if_held == SKIP:
         events.task_lock_skipped(body.attempt.task)
         return ends.over(body.attempt, SKIPPED, error, ran=body.running.seconds)
     if if_held == WAIT:
-        pause = random.uniform(SHORTEST_PAUSE, LONGEST_PAUSE)
+        # It holds no slot meanwhile, and is let go by whoever releases the lock.
         outcome = Outcome(
             id=body.attempt.id, claim=body.attempt.claim, key=body.attempt.key,
-            status=Job.READY, reason=LOCKED, delay=pause, given_back=True,
+            status=Job.READY, reason=LOCKED, blocked_by=LOCK + name, given_back=True,
         )  # fmt: skip
         return Ended(body.attempt, outcome)
     return ends.failed(body, error)

@@ -105,14 +105,15 @@ class Locks:
         )
         return self.words.count(sql, [seconds, name, self.words.key(nonce)]) == 1
 
-    def release(self, name: str, nonce: UUID) -> bool:
-        """Give back the lock that was taken under this nonce; False when it is not held so."""
+    def release(self, name: str, nonce: UUID) -> bool | None:
+        """Give back the lock that was taken under this nonce, and return whether jobs wait for it;
+        None when it is not held so."""
         sql = self._said("release", lambda: self._release("nonce = %s"))
-        return self.changed_and_told(sql, [name, self.words.key(nonce)])
+        return self.changed_and_told(name, sql, [name, self.words.key(nonce)])
 
-    def release_of(self, name: str, holder: str) -> bool:
-        """Give back the lock that this holder has; False when it has it not."""
-        return self.changed_and_told(self._release("holder = %s"), [name, holder])
+    def release_of(self, name: str, holder: str) -> bool | None:
+        """Give back the lock that this holder has, as above; None when it has it not."""
+        return self.changed_and_told(name, self._release("holder = %s"), [name, holder])
 
     def _release(self, whose: str) -> str:
         entry = self.entry(f"'{RELEASED}'", self.words.now)
@@ -122,8 +123,8 @@ class Locks:
             f"WHERE name = %s AND {whose} AND released_at IS NULL"
         )
 
-    def end_by_force(self, name: str, by: str, reason: str) -> bool:
-        """Take the lock from whoever has it; False when nobody has."""
+    def end_by_force(self, name: str, by: str, reason: str) -> bool | None:
+        """Take the lock from whoever has it, as above; None when nobody has."""
         member = self.parameter()
         entry = self.entry(f"'{BROKEN}'", self.words.now, by=member, reason=member)
         sql = (
@@ -132,11 +133,13 @@ class Locks:
             "WHERE name = %s AND nonce IS NOT NULL AND released_at IS NULL"
         )
         # An entry stands in `appended` three times.
-        return self.changed_and_told(sql, [*[by, reason] * 3, by, reason, name])
+        return self.changed_and_told(name, sql, [*[by, reason] * 3, by, reason, name])
 
-    def changed_and_told(self, update: str, parameters: list[Any]) -> bool:
+    def changed_and_told(self, name: str, update: str, values: list[Any]) -> bool | None:
         """Run an update that frees a lock; tell those who wait, where the database can."""
-        return self.words.count(update, parameters) == 1
+        for (has_jobs,) in self.words.rows(f"{update} RETURNING has_jobs", values):
+            return bool(has_jobs)
+        return None
 
     def want(self, name: str) -> bool:
         """Ask to be told of the release; False when the lock is free already."""
@@ -244,11 +247,13 @@ class PostgreSQL(Locks):
 
     vendor = "postgresql"
 
-    def changed_and_told(self, update: str, parameters: list[Any]) -> bool:
+    def changed_and_told(self, name: str, update: str, values: list[Any]) -> bool | None:
         # A NOTIFY takes one lock of the whole server at commit, so it goes out when somebody waits.
-        told = "SELECT CASE WHEN is_wanted THEN pg_notify(%s, name)::text END FROM freed"
-        sql = f"WITH freed AS ({update} RETURNING name, is_wanted) {told}"
-        return len(self.words.rows(sql, [*parameters, CHANNEL])) == 1
+        told = "SELECT has_jobs, CASE WHEN is_wanted THEN pg_notify(%s, name)::text END FROM freed"
+        sql = f"WITH freed AS ({update} RETURNING name, is_wanted, has_jobs) {told}"
+        for has_jobs, _ in self.words.rows(sql, [*values, CHANNEL]):
+            return bool(has_jobs)
+        return None
 
     def cut(self, entry: str) -> str:
         kept = "history::jsonb" + " - 0" * HOLDERS_CUT
@@ -321,6 +326,16 @@ class MySQL(Locks):
         )
         # A lock that was released was free, so it is taken by now.
         return f"{self._new_row()} ON DUPLICATE KEY UPDATE {guarded}, released_at = NULL"
+
+    def changed_and_told(self, name: str, update: str, values: list[Any]) -> bool | None:
+        if self.words.count(update, values) != 1:
+            return None
+        # Whoever takes the lock in between leaves the mark of the jobs where it is.
+        for (has_jobs,) in self.words.rows(
+            "SELECT has_jobs FROM once_lock WHERE name = %s", [name]
+        ):
+            return bool(has_jobs)
+        return False
 
     def cut(self, entry: str) -> str:
         removed = ", ".join(["'$[0]'"] * HOLDERS_CUT)

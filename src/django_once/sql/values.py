@@ -14,6 +14,8 @@ PREDECESSOR: Final = "predecessor"
 LIMIT: Final = "limit"
 FAIR: Final = "fair"
 PAUSED: Final = "paused"
+# Before the name of the lock that a job waits for.
+LOCK: Final = "lock:"
 
 # Why a job ended or went back, where the four statuses cannot tell.
 RAISED: Final = "raised"

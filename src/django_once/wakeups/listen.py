@@ -28,6 +28,22 @@ HOOKS_LOOKED_AT: Final = 20
 _announced: dict[tuple[str, str], float] = {}
 
 
+def tell(connection: Any, backend: str) -> None:
+    """Wake workers of this backend at once, on a connection that need not be the thread's own."""
+    if connection.vendor == "postgresql" and is_first_in_window(connection.alias, backend):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, backend])
+
+
+def is_first_in_window(database: str, word: str) -> bool:
+    """Return whether this process has not sent the same a moment ago."""
+    now = time.monotonic()
+    if now - _announced.get((database, word), -WINDOW) < WINDOW:
+        return False
+    _announced[database, word] = now
+    return True
+
+
 def announce(database: str, backend: str, *, is_ready: bool) -> None:
     """Wake workers of this backend when the caller's transaction has committed, once for each."""
     connection: Any = connections[database]
@@ -71,9 +87,7 @@ class Wakeup:
 
     def __call__(self) -> None:
         """Send it, unless this process has sent the same a moment ago."""
-        now = time.monotonic()
-        if now - _announced.get((self.database, self.word), -WINDOW) >= WINDOW:
-            _announced[self.database, self.word] = now
+        if is_first_in_window(self.database, self.word):
             self.send()
 
     def send(self) -> None:

@@ -17,12 +17,14 @@ from django_once import payload, sql
 from django_once.models.gate.row import Gate
 from django_once.models.job import look
 from django_once.models.job.row import Job
+from django_once.models.lock import HELD, known
+from django_once.models.lock import state_of as state_of_lock
 from django_once.models.pause.row import Pause
 from django_once.models.pause.stop import pauses
 from django_once.models.series.row import Series
 from django_once.models.worker import Worker, seen, state_of
 from django_once.sql.explain import SINCE, Explaining
-from django_once.sql.values import FAIR, LIMIT, PAUSED, PREDECESSOR, UNKNOWN_TASK
+from django_once.sql.values import FAIR, LIMIT, LOCK, PAUSED, PREDECESSOR, UNKNOWN_TASK
 
 EVERY_QUEUE: Final = "*"
 
@@ -119,6 +121,8 @@ def _superseded(facts: Facts) -> Finding:
 
 def _blocked(facts: Facts) -> Finding:
     reason = facts.job.blocked_by
+    if reason.startswith(LOCK):
+        return _locked(facts)
     explained = BLOCKED.get(reason)
     if explained is None:
         return Finding("unblocked", False, f"it is blocked: {reason}", {"blocked_by": reason})
@@ -170,6 +174,20 @@ def _shared(facts: Facts) -> Finding:
     before = facts.ask.waiting_before(job.backend, job.gate, job.gate_rank or 0)
     says = f"the share of {job.fair_key!r} is used up for now; {before} of it wait before it"
     return Finding("unblocked", False, says, {"fair_key": job.fair_key, "ahead": before})
+
+
+def _locked(facts: Facts) -> Finding:
+    name = facts.job.blocked_by.removeprefix(LOCK)
+    found = known(str(facts.job._state.db), name=name, only_held=True)
+    held = [one for one in found if state_of_lock(one, facts.now) == HELD]
+    if not held:
+        says = f"lock {name!r} is free again; a keeper lets the job go within seconds"
+        return Finding("unblocked", False, says, {"lock": name, "held_by": ""})
+    until = held[0].expires_at
+    says = f"lock {name!r} is held by {held[0].holder!r} until {_at(until)}, unless it is renewed"
+    return Finding(
+        "unblocked", False, says, {"lock": name, "held_by": held[0].holder, "until": until}
+    )
 
 
 def _paused(facts: Facts) -> Finding:

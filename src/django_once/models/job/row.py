@@ -44,7 +44,8 @@ class Job(models.Model):
 
     status = models.CharField(max_length=10, choices=STATUSES, db_default=READY)
     reason = models.CharField(max_length=32, db_default="")
-    blocked_by = Name(max_length=64, db_default="")
+    # As long as the longest name of a lock, behind the word for it.
+    blocked_by = Name(max_length=260, db_default="")
 
     fence = models.BigIntegerField(db_default=0)
     claim = models.UUIDField(null=True)
