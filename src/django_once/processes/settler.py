@@ -135,17 +135,13 @@ class Settler(threading.Thread):
             superseded = self._really_superseded(batch, superseded)
         crash_point("settle.committed")
         self._admit(batch)
+        self._await_locks(outcomes)
         self._write_down([ended.told for ended in batch if ended.told is not None])
         self._tell(batch, superseded)
         self._announce(batch)
         self._unsettled = []
 
     def _admit(self, batch: list[Ended]) -> None:
-        self._ordered.update(
-            ended.attempt.order_key for ended in batch if ended.attempt.order_key is not None
-        )
-        self._admit_next()
-        self._await_locks(outcomes)
         """Let others pass where these jobs have left their slots; what is missed a sweep finds."""
         gates = {ended.attempt.gate for ended in batch if ended.attempt.gate is not None}
         if not gates:
@@ -160,34 +156,18 @@ class Settler(threading.Thread):
             # What came back stands at its gate again when a keeper has looked.
             self._say(is_ready=False)
 
-    def _really_superseded(self, batch: list[Ended], missing: set[UUID]) -> set[UUID]:
-        """Return those of the missing that somebody else ended: the others were settled before."""
-        database = self.backend.settings.database
-        asked = [
-            (ended.attempt.id, ended.attempt.claim)
-            for ended in batch
-    def _admit_next(self) -> None:
-        """Let what comes after ordered jobs go; what a writer holds is asked for again."""
-        if not self._ordered:
-            return
-        settings, keys = self.backend.settings, sorted(self._ordered)[:BATCH]
-        _, found = self._persistence.tried(
-            lambda: admit_next(settings.database, self.backend.alias, keys)
-        )
-        if found is None:
-            return
-        admitted, held = found
-        self._ordered -= set(keys) - held
-        if admitted:
-            self._say(is_ready=True)
-            self._due_later()
-
     def _await_locks(self, outcomes: list[Outcome]) -> None:
         """Let jobs that met a held lock be let go by its release; what is missed a sweep finds."""
         reasons = {one.blocked_by for one in outcomes if one.blocked_by.startswith(LOCK)}
         if reasons:
             self._persistence.tried(lambda: await_locks(self.backend.settings.database, reasons))
 
+    def _really_superseded(self, batch: list[Ended], missing: set[UUID]) -> set[UUID]:
+        """Return those of the missing that somebody else ended: the others were settled before."""
+        database = self.backend.settings.database
+        asked = [
+            (ended.attempt.id, ended.attempt.claim)
+            for ended in batch
             if ended.attempt.id in missing
         ]
         while True:
