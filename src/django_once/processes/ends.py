@@ -116,6 +116,7 @@ def succeeded(body: Body, value: Any) -> Ended:
         return_value=value_text(body, value),
         ran=body.running.seconds,
         next=body.running.next,
+        removed=attempt.is_removed,
     )
     return Ended(attempt, outcome)
 
@@ -215,7 +216,7 @@ def _without_secrets(body: Body, ended: Ended) -> Ended:
         return ended
     entry = payload.unbraced({**member, "traceback": cleaned})
     exception = None if ended.exception is None else Redacted(cleaned)
-    return replace(ended, outcome=replace(ended.outcome, entry=entry), exception=exception)
+    return replace(ended, outcome=ended.outcome._replace(entry=entry), exception=exception)
 
 
 def let_a_person_interrupt(exception: BaseException) -> None:
@@ -253,6 +254,9 @@ def tell_finished(backend: DatabaseBackend, ended: Ended) -> None:
     if outcome is not None and outcome.status == Job.READY:
         return
     if isinstance(ended.exception, Superseded):
+        return
+    if ended.attempt.is_removed and ended.exception is None:
+        # There is no result left to tell of.
         return
     read = partial(backend.get_result, str(ended.attempt.id))
     events.job_finished(type(backend), ended.attempt.id, ended.attempt.task, read, ended.exception)

@@ -21,6 +21,7 @@ from typing import Final
 from django_once.backend import DatabaseBackend
 from django_once.models.gate.admit import forget_gates
 from django_once.models.job.prune import BATCH, prune_from
+from django_once.models.notification import forget_kept
 from django_once.models.worker import forget
 
 REST: Final = 30.0
@@ -29,6 +30,8 @@ SHORTEST_PAUSE: Final = 0.02
 LONGEST_BATCH: Final = 0.25
 SMALLEST_BATCH: Final = 50
 WORKERS: Final = "workers"
+# Whose channel says how long its own are kept.
+NOTIFICATIONS: Final = "notifications"
 # Looked through once an hour: each key of a limit leaves one.
 GATES: Final = "gates"
 # Who ended long ago explains no job of today; restarts would fill the table.
@@ -60,6 +63,8 @@ class Janitor:
         room = self._left[0]
         if room == GATES:
             deleted = forget_gates(self._database, self.backend.alias, self.batch)
+        elif room == NOTIFICATIONS:
+            deleted = forget_kept(self._database, self.backend.alias, self.batch)
         else:
             deleted = self._forget_workers() if room == WORKERS else self._prune(room)
         spent = self._measured() - began
@@ -100,4 +105,4 @@ class Janitor:
             self._left.append(GATES)
 
     def _rooms(self) -> list[str]:
-        return [*self._kept, WORKERS]
+        return [*self._kept, WORKERS, NOTIFICATIONS]

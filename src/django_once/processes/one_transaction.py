@@ -27,6 +27,7 @@ from django_once.models.series.settle import name_next
 from django_once.processes import ends
 from django_once.processes.ends import Body, Ended
 from django_once.processes.persistence import LOST, insist
+from django_once.sql.removals import Removals
 from django_once.sql.repeat import has_undone_in_silence
 from django_once.sql.values import RAISED
 
@@ -165,15 +166,20 @@ class _Passage:
         attempt, connection = self.body.attempt, connections[self.database]
         is_broken = self._is_doomed or self._left_open or connection.needs_rollback
         is_whole = connection.in_atomic_block and not is_broken
-        ran = self.body.running.seconds
-        if not is_whole or not sql.on(self.database).verify_success(
-            attempt.id, attempt.claim, mark, value, ran
-        ):
+        if not is_whole or not self._is_written(mark, value):
             raise BrokenTransaction(
                 f"Task {attempt.task} swallowed a database error or ended its transaction, so what "
                 "it wrote there is gone, and its success with it. Let database errors pass, or "
                 "catch them around an atomic() block of their own."
             )
+
+    def _is_written(self, mark: str, value: str) -> bool:
+        """Write the end of the job, or take it away, where nothing of it is to be kept."""
+        attempt, statements = self.body.attempt, sql.on(self.database)
+        if attempt.is_removed:
+            return Removals(statements).verify(attempt.id, attempt.claim, mark)
+        ran = self.body.running.seconds
+        return statements.verify_success(attempt.id, attempt.claim, mark, value, ran)
 
     def _was_committed_by_its_body(self) -> bool:
         if connections[self.database].in_atomic_block:

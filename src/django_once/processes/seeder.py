@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from django_once import events
 from django_once.backend import DatabaseBackend
+from django_once.models.notification import admit_overlooked
 from django_once.models.series.seed import admit_forgotten, seed
 from django_once.repeating import automatic_tasks
 from django_once.wakeups.listen import announce
@@ -22,6 +23,6 @@ def look_after_series(backend: DatabaseBackend) -> None:
     seeded = seed(database, jobs) if jobs else []
     for job in seeded:
         events.series_seeded(job.key, job.id)
-    admitted = admit_forgotten(database, backend.alias)
+    admitted = admit_forgotten(database, backend.alias) + admit_overlooked(database, backend.alias)
     if (seeded or admitted) and backend.settings.wakeup == "auto":
         announce(database, backend.alias, is_ready=True)

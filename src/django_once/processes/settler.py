@@ -24,6 +24,7 @@ from django_once.models.gate.admit import admit
 from django_once.models.job.locked import await_locks
 from django_once.models.job.settle import mark_started, settle, what_became
 from django_once.models.job.watch import asked_to_end
+from django_once.models.notification import admit_next
 from django_once.models.step import tell_progress
 from django_once.processes import ends, hygiene
 from django_once.processes.child import or_end_the_process
@@ -38,6 +39,8 @@ from django_once.wakeups.listen import announce
 BATCH: Final = 500
 # A body that runs longer than this is written down as started; a shorter one at its end.
 LONG: Final = 0.1
+# When a key is asked for again that a writer held.
+SOON: Final = 0.01
 # How long a body must run before the database is asked whether it should end, and how often then.
 WATCHED: Final = 1.0
 
@@ -60,6 +63,7 @@ class Settler(threading.Thread):
         self._marked: set[tuple[UUID, UUID]] = set()
         self._watch_at = 0.0
         self._announce_at: float | None = None
+        self._ordered: set[str] = set()
         self._persistence = Persistence(backend.settings.database, "settler")
 
     @property
@@ -101,13 +105,15 @@ class Settler(threading.Thread):
             is_last = self._gather()
             if self._unsettled:
                 self._settle()
+            else:
+                self._admit_next()
             self._look_after_long_ones()
             self._announce_what_is_due_later(is_last)
 
     def _gather(self) -> bool:
         """Wait for ends and take what is there; return whether to finish after it."""
         try:
-            ended = self._outbox.get(timeout=LONG)
+            ended = self._outbox.get(timeout=SOON if self._ordered else LONG)
             while True:
                 if ended is None:
                     return True
@@ -135,6 +141,10 @@ class Settler(threading.Thread):
             superseded = self._really_superseded(batch, superseded)
         crash_point("settle.committed")
         self._admit(batch)
+        self._ordered.update(
+            ended.attempt.order_key for ended in batch if ended.attempt.order_key is not None
+        )
+        self._admit_next()
         self._await_locks(outcomes)
         self._write_down([ended.told for ended in batch if ended.told is not None])
         self._tell(batch, superseded)
@@ -155,6 +165,22 @@ class Settler(threading.Thread):
         if any(ended.outcome is not None and ended.outcome.status == Job.READY for ended in batch):
             # What came back stands at its gate again when a keeper has looked.
             self._say(is_ready=False)
+
+    def _admit_next(self) -> None:
+        """Let what comes after ordered jobs go; what a writer holds is asked for again."""
+        if not self._ordered:
+            return
+        settings, keys = self.backend.settings, sorted(self._ordered)[:BATCH]
+        _, found = self._persistence.tried(
+            lambda: admit_next(settings.database, self.backend.alias, keys)
+        )
+        if found is None:
+            return
+        admitted, held = found
+        self._ordered -= set(keys) - held
+        if admitted:
+            self._say(is_ready=True)
+            self._due_later()
 
     def _await_locks(self, outcomes: list[Outcome]) -> None:
         """Let jobs that met a held lock be let go by its release; what is missed a sweep finds."""

@@ -344,7 +344,11 @@ class Endings(Words):
         def before(seconds: float) -> str:
             return f"job.finished_at < {self.later(f'-{float(seconds)!r}')}"
 
-        over = " OR ".join(f"(job.status = %s AND {before(age)})" for age in kept.values())
+        # What says of itself how long its success is kept goes in its own time.
+        own = "job.kept_for IS NOT NULL AND job.status = 'SUCCESSFUL'"
+        over = " OR ".join(
+            f"(job.status = %s AND {before(age)} AND NOT ({own}))" for age in kept.values()
+        )
         conditions = [before(min(kept.values())), f"({over})"]
         parameters: list[Any] = list(kept)
         if backend is not None:

@@ -93,7 +93,7 @@ class Statements(Endings):
             "backend": job.backend, "task": job.task, "queue": job.queue,
             "priority": job.priority, "max_attempts": job.max_attempts,
             "max_deaths": job.max_deaths, "timeout": job.timeout, "delivery": job.delivery,
-            "meta": job.meta, **self._of_series(job), **_of_flow(job),
+            "meta": job.meta, **self._of_series(job), **_of_flow(job), **_of_channel(job),
         }  # fmt: skip
         due, wish, due_parameters = self.due(job.run_after)
         position = self.position(ordinal, places)
@@ -210,7 +210,7 @@ class Statements(Endings):
             "job.fence, job.attempt, job.failures, job.max_attempts, job.deaths, job.max_deaths, "
             f"job.delivery, job.timeout, job.suspect, job.expires_at < {self.now}, "
             f"job.cancel_requested_at, {self.length('job.history')}, job.worker_name, job.key, "
-            f"job.gate, {self.is_paused()}"
+            f"job.gate, job.kept_for, job.order_key, {self.is_paused()}"
         )
 
     def is_paused(self) -> str:
@@ -231,8 +231,10 @@ class Statements(Endings):
             Attempt._make((
                 id if isinstance(id, UUID) else UUID(id), nonce, *words, bool(suspect),
                 bool(expired), cancel is not None, length, name, key, gate, bool(paused),
+                kept, order,
             ))
-            for id, *words, suspect, expired, cancel, length, name, key, gate, paused in rows
+            for (id, *words, suspect, expired, cancel, length, name, key, gate, kept, order,
+                 paused) in rows
         ]  # fmt: skip
 
     # Time passes, or what blocked them is gone: jobs get a place in the ready index.
@@ -297,6 +299,18 @@ def _of_flow(job: NewJob) -> dict[str, Any]:
         "unique_hash": job.unique_hash,
     }  # fmt: skip
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _of_channel(job: NewJob) -> dict[str, Any]:
+    """Return the columns that only a notification fills."""
+    if job.channel is None:
+        return {}
+    said: dict[str, Any] = {"channel": job.channel, "kept_for": job.kept_for}
+    if job.order_key is not None:
+        said |= {
+            "order_key": job.order_key, "generation": job.generation, "blocked_by": job.blocked_by,
+        }  # fmt: skip
+    return said
 
 
 def _length(member: Mapping[str, Any]) -> int:

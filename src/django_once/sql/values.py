@@ -61,6 +61,10 @@ class NewJob:
     unique_hash: str | None = None
     # How long it stays unique at least, in seconds.
     unique_for: float | None = None
+    channel: str | None = None
+    # How long it is kept after a success, in seconds; 0 for not at all.
+    kept_for: float | None = None
+    order_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,13 @@ class Attempt(NamedTuple):
     key: str | None = None
     gate: str | None = None
     is_paused: bool = False
+    kept_for: float | None = None
+    order_key: str | None = None
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether nothing of its job is to be kept after a success."""
+        return self.kept_for == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +159,8 @@ class Outcome(NamedTuple):
     the history's next member without its opening brace. An attempt that was not started is
     `given_back`: it does not count. One that `died` is charged to the job. Whoever ends an attempt
     that is not its own has `taken` it: the nonce goes, so that the attempt finds it is superseded.
-    An outcome with a `key` ends together with what its series does next.
+    An outcome with a `key` ends together with what its series does next. A success that is
+    `removed` leaves nothing of its job.
     """
 
     id: UUID
@@ -167,6 +179,7 @@ class Outcome(NamedTuple):
     suspect: bool = False
     key: str | None = None
     next: Next | None = None
+    removed: bool = False
 
     @property
     def is_plain_success(self) -> bool:

@@ -90,6 +90,7 @@ def count_prunable(
     old = Q(pk__in=[])
     for status, age in older_than.items():
         old |= Q(status=status, finished_at__lt=Now() - age)
+    old &= ~Q(status=Job.SUCCESSFUL, kept_for__isnull=False)
     jobs = Job.objects.using(database).filter(old)
     if backend is not None:
         jobs = jobs.filter(backend=backend)

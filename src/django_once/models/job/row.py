@@ -80,6 +80,8 @@ class Job(models.Model):
     rule = models.TextField(null=True)
     batch = Name(max_length=64, null=True)
     channel = Name(max_length=255, null=True)
+    kept_for = models.FloatField(null=True)
+    order_key = Name(max_length=255, null=True)
     meta = models.TextField(db_default="{}")
 
     class Meta:
@@ -148,6 +150,18 @@ class Job(models.Model):
                 fields=["key"],
                 where="key IS NOT NULL",
                 whole=["key"],
+            ),
+            PartialIndex(
+                name="once_job_order",
+                fields=["order_key", "generation"],
+                where="order_key IS NOT NULL AND finished_at IS NULL",
+                whole=["order_key", "finished_at", "generation"],
+            ),
+            PartialIndex(
+                name="once_job_kept",
+                fields=["finished_at"],
+                where="kept_for IS NOT NULL AND finished_at IS NOT NULL",
+                whole=["kept_for", "finished_at"],
             ),
         ]
 

@@ -18,6 +18,7 @@ from django_once.errors import NotStorable
 from django_once.models.job.row import Job
 from django_once.models.series.settle import settle_in_series
 from django_once.sql.pieces import pieces
+from django_once.sql.removals import Removals
 from django_once.sql.repeat import repeated, was_refused
 from django_once.sql.values import RAISED, Attempt, Fate, Outcome
 
@@ -32,6 +33,11 @@ def settle(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
     and no other. Any other error says nothing about the batch: ask `what_became`, or send it again.
     """
     superseded: set[UUID] = set()
+    removed = [outcome for outcome in outcomes if outcome.removed]
+    for batch in pieces(removed, _length):
+        superseded |= _settle(database, batch, _removed)
+    if removed:
+        outcomes = [outcome for outcome in outcomes if not outcome.removed]
     # Apart, since a statement that says only this is twice as quick, and most say only this.
     successes = [outcome for outcome in outcomes if outcome.is_plain_success]
     if len(successes) < len(outcomes):
@@ -65,6 +71,12 @@ def _settled_alone(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
     return {outcome.id for outcome in outcomes} - settled
 
 
+def _removed(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
+    statements = sql.on(database)
+    held = repeated(statements.connection, lambda: Removals(statements).remove(outcomes))
+    return {outcome.id for outcome in outcomes} - held
+
+
 def _settle_as_not_storable(
     database: str, outcome: Outcome, error: DatabaseError, end: End
 ) -> set[UUID]:
@@ -76,6 +88,7 @@ def _settle_as_not_storable(
         return_value=None,
         entry=payload.entry(RAISED, refusal, attempt=0, worker="", history_length=0),
         failed=True,
+        removed=False,
     )
     with _apart(database):
         return end(database, [failed])
@@ -98,7 +111,8 @@ def what_became(database: str, attempts: Sequence[tuple[UUID, UUID]]) -> dict[UU
         states = {job: (claim, status) for job, claim, status in rows}
     fates: dict[UUID, Fate] = {}
     for job, claim in attempts:
-        last, status = states.get(job, (None, ""))
+        # Only what has ended is deleted, at its success or later.
+        last, status = states.get(job, (claim, ""))
         if last != claim:
             fates[job] = "superseded"
         else:

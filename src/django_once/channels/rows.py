@@ -1,0 +1,245 @@
+"""Rows of a model out of what a trigger wrote: instances that are equal to what the ORM would load.
+
+A trigger writes the columns as the database has them. Here each becomes what the database's driver
+would have handed out, and goes the way of any column from there: through the converters of the
+connection and of the field. So a field's own class has its say, as in a query.
+
+Columns that the model does not have are passed over: they were removed since. Fields without a
+column in the notification are newer than it, and have their default. What stands in a parent's
+table is loaded when it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date, datetime, time
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.apps import apps
+from django.db import connections, models, router
+from django.db.models.expressions import Col
+from django.utils.dateparse import parse_duration
+
+from django_once.definitions.channel import BaseChannel, name_of
+from django_once.errors import InvalidOption, shortened
+
+Turned = Callable[[Any], Any]
+
+
+class Exact(float):
+    """A number with a fraction, which knows how it was written."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Exact:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+
+_decoder: Final = json.JSONDecoder(parse_float=Exact, parse_int=lambda text: int(text))
+
+
+def model_of(channel: Any) -> Any:
+    """Return the model of a channel; refuse what is none, or has no table."""
+    model, name = channel.model, name_of(channel)
+    if isinstance(model, str):
+        try:
+            model = apps.get_model(model)
+        except (LookupError, ValueError) as error:
+            raise InvalidOption(
+                f"Channel {name} names the model {channel.model!r}, which is not there: {error}"
+            ) from None
+    if not isinstance(model, type) or not issubclass(model, models.Model):
+        raise InvalidOption(f"Channel {name} must name a model, got model = {shortened(model)}.")
+    if model._meta.abstract:
+        raise InvalidOption(
+            f"Channel {name} names {model.__name__}, which is abstract and has no table: name the "
+            "models made of it."
+        )
+    return model._meta.concrete_model
+
+
+def database_of(channel: type[BaseChannel]) -> str:
+    """Return the database in which a channel's model is written."""
+    return str(router.db_for_write(model_of(channel)))
+
+
+def instance(model: Any, text: str, database: str) -> Any:
+    """Return the row that a trigger wrote down as an instance of its model."""
+    columns = _decoder.decode(text)
+    names, values = [], []
+    for name, column, read, default in _columns(model, database):
+        if column in columns:
+            names.append(name)
+            value = columns[column]
+            values.append(read(value))
+        elif default is not None:
+            names.append(name)
+            values.append(default())
+    known = dict(zip(names, values, strict=True))
+    for name, link in _links(model):
+        if link in known and name not in known:
+            known[name] = known[link]
+    ordered = [field.attname for field in model._meta.concrete_fields if field.attname in known]
+    return model.from_db(database, ordered, [known[name] for name in ordered])
+
+
+@lru_cache(maxsize=1024)
+def _columns(model: Any, database: str) -> list[tuple[str, str, Turned, Callable[[], Any] | None]]:
+    """Return each field of a model's own table: its name, column, reader and default."""
+    connection = connections[database]
+    return [
+        (field.attname, field.column, _reader(field, connection), field.get_default)
+        for field in model._meta.local_concrete_fields
+    ]
+
+
+@lru_cache(maxsize=1024)
+def _links(model: Any) -> list[tuple[str, str]]:
+    """Return the keys of parents, and the columns of the child's own table that hold them."""
+    found = []
+    pending = [(parent, link) for parent, link in model._meta.parents.items() if link is not None]
+    for parent, link in pending:
+        found.append((parent._meta.pk.attname, link.attname))
+        pending += [
+            (elder, above) for elder, above in parent._meta.parents.items() if above is not None
+        ]
+    return found
+
+
+def _reader(field: Any, connection: Any) -> Turned:
+    """Return what turns a column, as a trigger wrote it, into a field's value."""
+    output = field
+    native = _native(field, connection)
+    expression: Any = Col(field.model._meta.db_table, output)
+    converters = [
+        *connection.ops.get_db_converters(expression),
+        *expression.get_db_converters(connection),
+    ]
+
+    def read(value: Any) -> Any:
+        if value is not None or field.get_internal_type() == "JSONField":
+            value = None if value is None else native(value)
+        for convert in converters:
+            value = convert(value, expression, connection)
+        return value
+
+    return read
+
+
+def _native(field: Any, connection: Any) -> Turned:
+    """Return what turns a column, as a trigger wrote it, into what the driver would hand out."""
+    while getattr(field, "remote_field", None) and hasattr(field, "target_field"):
+        field = field.target_field
+    while hasattr(field, "output_field") and field.output_field is not field:
+        field = field.output_field
+    base = getattr(field, "base_field", None)
+    if base is not None and connection.vendor == "postgresql" and hasattr(field, "size"):
+        return _list_of(_native(base, connection))
+    kind = field.get_internal_type()
+    kinds = {"postgresql": _POSTGRESQL, "mysql": _MYSQL, "sqlite": _SQLITE}[connection.vendor]
+    if kind in kinds:
+        return kinds[kind](connection)
+    if kind in _INTEGERS:
+        return int
+    return _plain
+
+
+def _list_of(inside: Turned) -> Turned:
+    def turn(value: Any) -> Any:
+        if isinstance(value, list):
+            return [turn(member) for member in value]
+        return None if value is None else inside(value)
+
+    return turn
+
+
+_INTEGERS: Final = frozenset({
+    "AutoField", "BigAutoField", "SmallAutoField", "IntegerField", "BigIntegerField",
+    "SmallIntegerField", "PositiveIntegerField", "PositiveBigIntegerField",
+    "PositiveSmallIntegerField",
+})  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Exact) else value
+
+
+def _decimal(value: Any) -> Decimal:
+    return Decimal(value.text if isinstance(value, Exact) else str(value))
+
+
+def _json(value: Any) -> str:
+    """Return the JSON text that the driver would hand out."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _bytes(value: str) -> bytes:
+    return bytes.fromhex(value.removeprefix("\\x"))
+
+
+def _aware(connection: Any) -> Turned:
+    def turn(value: str) -> datetime:
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            return moment
+        moment = moment.astimezone(connection.timezone or ZoneInfo(connection.timezone_name))
+        return moment if connection.timezone is not None else moment.replace(tzinfo=None)
+
+    return turn
+
+
+_same: Final = {
+    "FloatField": lambda _: float,
+    "BooleanField": lambda _: bool,
+    "NullBooleanField": lambda _: bool,
+}
+_POSTGRESQL: Final[dict[str, Callable[[Any], Turned]]] = {
+    **_same,
+    "DecimalField": lambda _: _decimal,
+    "DateTimeField": _aware,
+    "DateField": lambda _: date.fromisoformat,
+    "TimeField": lambda _: time.fromisoformat,
+    "DurationField": lambda _: parse_duration,
+    "UUIDField": lambda _: UUID,
+    "BinaryField": lambda _: _bytes,
+    "JSONField": lambda _: _json,
+}
+# These two hand out what their columns hold, in fewer types; triggers write it as text.
+_MYSQL: Final[dict[str, Callable[[Any], Turned]]] = {
+    "FloatField": lambda _: float,
+    "BooleanField": lambda _: lambda value: int(value),
+    "DecimalField": lambda _: _decimal,
+    "DateTimeField": lambda _: datetime.fromisoformat,
+    "DateField": lambda _: date.fromisoformat,
+    "TimeField": lambda _: time.fromisoformat,
+    "DurationField": lambda _: int,
+    "BinaryField": lambda _: _bytes,
+    "UUIDField": lambda connection: (
+        UUID if connection.features.has_native_uuid_field else lambda value: value
+    ),
+    "JSONField": lambda _: lambda value: value,
+}
+_SQLITE: Final[dict[str, Callable[[Any], Turned]]] = {
+    "FloatField": lambda _: float,
+    "BooleanField": lambda _: lambda value: int(value),
+    "DecimalField": lambda _: lambda value: _number(value),
+    "DateTimeField": lambda _: str,
+    "DateField": lambda _: str,
+    "TimeField": lambda _: str,
+    "DurationField": lambda _: int,
+    "BinaryField": lambda _: _bytes,
+    "UUIDField": lambda _: str,
+    "JSONField": lambda _: lambda value: value,
+}
+
+
+def _number(value: Any) -> Any:
+    """Return a number as SQLite hands it out: whole, or with a fraction."""
+    return int(value) if isinstance(value, int) else float(value)

@@ -1,0 +1,1 @@
+"""Channels: declared, heard, told and handled, on every database."""
