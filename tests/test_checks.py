@@ -433,6 +433,20 @@ def test_W010_is_not_said_where_tables_are_made_without_migrations():
     assert checks.check_databases(databases=["default"]) == []
 
 
+@pytest.mark.engine
+@pytest.mark.django_db
+def test_W018_once_enqueue_is_of_another_release():
+    if connections["default"].vendor != "postgresql":
+        pytest.skip("Only PostgreSQL has once_enqueue.")
+    with connections["default"].cursor() as cursor:
+        cursor.execute("COMMENT ON FUNCTION once_enqueue IS 'older'")
+
+    found = only(checks.check_databases(databases=["default"]), "once.W018")
+
+    assert found.msg == "once_enqueue in database 'default' is that of another release."
+    assert found.hint == "Run: python manage.py migrate once --database default"
+
+
 def test_W004_sqlite_lets_nobody_read_while_somebody_writes(tmp_path, django_db_blocker):
     with database("rigid", NAME=str(tmp_path / "rigid.sqlite3"), **SQLITE) as alias:
         with django_db_blocker.unblock(), backend(OPTIONS={"DATABASE": alias}):

@@ -25,7 +25,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from django_once import compat, migrations
 from django_once.backend import DatabaseBackend
-from django_once.sql import KINDS, facts
+from django_once.sql import KINDS, facts, functions
 from django_once.task_checks import of_tasks
 
 OLDEST: Final = {
@@ -274,6 +274,8 @@ def _answers(connection: Any) -> Iterator[CheckMessage]:
         yield from _letters(connection)
         yield from _packets(connection)
     yield from _unapplied(connection)
+    if connection.vendor == "postgresql":
+        yield from _functions(connection)
 
 
 def _journal(connection: Any) -> Iterator[CheckMessage]:
@@ -314,6 +316,16 @@ def _packets(connection: Any) -> Iterator[CheckMessage]:
                 "and OPTIONS['MAX_RESULT'].",
                 id="once.W014",
             )
+
+
+def _functions(connection: Any) -> Iterator[CheckMessage]:
+    # Where it is missing, so is the migration, which has a finding of its own.
+    if functions.is_there(connection) and not functions.is_current(connection):
+        yield Caution(
+            f"once_enqueue in database {connection.alias!r} is that of another release.",
+            hint=f"Run: python manage.py migrate once --database {connection.alias}",
+            id="once.W018",
+        )
 
 
 def _unapplied(connection: Any) -> Iterator[CheckMessage]:

@@ -11,17 +11,17 @@ import inspect
 import json
 import string
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import suppress
+from typing import Any, Final
 
 from django.db import connections
 
 from django_once import calls, clock, compat, payload
+from django_once.backend import DatabaseBackend
 from django_once.declare import options_of
 from django_once.definitions import registry, unique
 from django_once.definitions.options import AT_LEAST_ONCE, AT_MOST_ONCE
-
-if TYPE_CHECKING:
-    from django_once.backend import DatabaseBackend
+from django_once.models.declaration import declare, has_table, renew_functions
 
 KINDS: Final = {
     inspect.Parameter.POSITIONAL_ONLY: "placed",
@@ -31,12 +31,11 @@ KINDS: Final = {
     inspect.Parameter.VAR_KEYWORD: "kwargs",
 }
 LONGEST: Final = 1_000_000
+LONGEST_PATH: Final = 255
 
 
 def publish(backend: DatabaseBackend) -> int:
     """Write down what this backend's tasks say; count those that have said something else."""
-    from django_once.models.declaration import declare  # noqa: PLC0415 - settings load this file
-
     if not has_functions(backend):
         return 0
     said = {task.module_path: _text(said_of(task)) for task in _tasks_of(backend)}
@@ -45,16 +44,16 @@ def publish(backend: DatabaseBackend) -> int:
 
 def migrated(database: str) -> None:
     """Bring what SQL needs for enqueuing up to date in one database, after its migrations."""
-    from django_once.models.declaration import has_table, renew_functions  # noqa: PLC0415
-
     # Migrated to zero, it has gone.
     if connections[database].vendor != "postgresql" or not has_table(database):
         return
     renew_functions(database)
     for alias in compat.task_backends:
-        backend = compat.task_backends[alias]
-        if hasattr(backend, "enqueue_under_key") and backend.database == database:
-            publish(backend)
+        # Django's own check says it of those whose class cannot be loaded.
+        with suppress(compat.InvalidTaskBackend):
+            backend: Any = compat.task_backends[alias]
+            if isinstance(backend, DatabaseBackend) and backend.settings.database == database:
+                publish(backend)
 
 
 def has_functions(backend: DatabaseBackend) -> bool:
@@ -85,11 +84,15 @@ def said_of(task: compat.AnyTask) -> dict[str, Any]:
 
 
 def _tasks_of(backend: DatabaseBackend) -> list[compat.AnyTask]:
-    # The first of a path is the one that a worker would run.
+    # The first of a path is the one that a worker would run. A colon stands in the path of a
+    # channel's group, which is no task that somebody enqueues.
     return [
-        task for task in reversed(registry.tasks())
-        if task.backend == backend.alias and len(task.module_path) <= 255
-    ]  # fmt: skip
+        task
+        for task in reversed(registry.tasks())
+        if task.backend == backend.alias
+        and len(task.module_path) <= LONGEST_PATH
+        and ":" not in task.module_path
+    ]
 
 
 def _house(backend: DatabaseBackend) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Declaration(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.task or self.backend
+        return str(self.task or self.backend)
 
 
 def declare(database: str, backend: str, said: Sequence[tuple[str, str]]) -> int:

@@ -53,13 +53,12 @@ def renew(connection: Any) -> bool:
 
 def is_current(connection: Any) -> bool:
     """Return whether the functions of this database are those of this release."""
-    question = (
-        "SELECT obj_description(oid, 'pg_proc') FROM pg_proc "
-        "WHERE proname = 'once_enqueue' AND pg_function_is_visible(oid)"
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(question)
-        return [comment for (comment,) in cursor.fetchall()] == [_comment()]
+    return _comments(connection) == [_comment()]
+
+
+def is_there(connection: Any) -> bool:
+    """Return whether this database has the functions, of whatever release."""
+    return bool(_comments(connection))
 
 
 def move(connection: Any, seconds: float) -> None:
@@ -70,6 +69,16 @@ def move(connection: Any, seconds: float) -> None:
     """
     with suppress(connection.Database.Error), connection.connection.cursor() as cursor:
         cursor.execute("SELECT set_config('once.moved_seconds', %s, false)", [str(seconds)])
+
+
+def _comments(connection: Any) -> list[str]:
+    question = (
+        "SELECT obj_description(oid, 'pg_proc') FROM pg_proc "
+        "WHERE proname = 'once_enqueue' AND pg_function_is_visible(oid)"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(question)
+        return [comment for (comment,) in cursor.fetchall()]
 
 
 @cache

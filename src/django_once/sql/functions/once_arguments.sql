@@ -44,7 +44,8 @@ BEGIN
     END LOOP;
     IF taken < given THEN
         PERFORM once_refuse(
-            task || ' takes at most ' || taken || ' arguments by their place, got ' || given || '.');
+            task || ' takes at most ' || taken || ' arguments by their place, got ' || given
+            || '.');
     END IF;
     IF rest <> '{}' THEN
         PERFORM once_refuse(

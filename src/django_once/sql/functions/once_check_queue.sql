@@ -14,7 +14,8 @@ BEGIN
         PERFORM once_refuse(
             'Queue ' || quote_literal(queue) || ' is not valid for backend '
             || quote_literal(backend) || '. It has: '
-            || (SELECT string_agg(name, ', ') FROM jsonb_array_elements_text(queues) AS name) || '.');
+            || (SELECT string_agg(name, ', ') FROM jsonb_array_elements_text(queues) AS name)
+            || '.');
     END IF;
 END
 $once$;

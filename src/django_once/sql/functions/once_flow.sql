@@ -17,7 +17,8 @@ BEGIN
     job.rule := coalesce(said -> 'rules' ->> share, said ->> 'rule');
     IF said ? 'unique' THEN
         named := CASE WHEN said -> 'unique' ? 'key'
-            THEN once_named('The key of the Unique of ' || job.task, said -> 'unique' -> 'key', bound)
+            THEN once_named(
+                'The key of the Unique of ' || job.task, said -> 'unique' -> 'key', bound)
             ELSE once_canonical(bound) END;
         job.unique_hash := (said -> 'unique' ->> 'until') || left(encode(sha256(
             convert_to(job.backend, 'UTF8') || '\x00'::bytea || convert_to(job.task, 'UTF8')

@@ -9,24 +9,27 @@ BEGIN
     IF given IS NULL THEN
         RETURN nothing::jsonb;
     END IF;
-    BEGIN
-        found := CASE
-            WHEN pg_typeof(given) IN ('json'::regtype, 'jsonb'::regtype, 'text'::regtype)
-            THEN given::text::jsonb ELSE to_jsonb(given) END;
-    EXCEPTION
-        WHEN untranslatable_character THEN
-            PERFORM once_refuse(name || ' holds a NUL character, which PostgreSQL cannot keep.');
-        WHEN invalid_text_representation THEN
-            PERFORM once_refuse(
-                name || ' is not JSON: ' || left(quote_literal(given::text), 60) || '.');
-    END;
+    IF pg_typeof(given) IN ('json'::regtype, 'text'::regtype) THEN
+        BEGIN
+            found := given::text::jsonb;
+        EXCEPTION
+            WHEN untranslatable_character THEN
+                PERFORM once_refuse(
+                    name || ' holds a NUL character, which PostgreSQL cannot keep.');
+            WHEN invalid_text_representation THEN
+                PERFORM once_refuse(
+                    name || ' is not JSON: ' || left(quote_literal(given::text), 60) || '.');
+        END;
+    ELSE
+        found := to_jsonb(given);
+    END IF;
     IF jsonb_typeof(found) <> wanted THEN
         PERFORM once_refuse(
             name || ' must be a JSON ' || wanted || ' such as '
             || CASE wanted WHEN 'array' THEN '[1, "a"]' ELSE '{"order_id": 1}' END
             || ', got ' || jsonb_typeof(found) || '.');
     END IF;
-    IF jsonb_path_exists(found, 'strict $.**{99} ? (@.type() == "array" || @.type() == "object")')
+    IF jsonb_path_exists(found, 'strict $.**{100} ? (@.type() == "array" || @.type() == "object")')
     THEN
         PERFORM once_refuse(name || ' is nested deeper than 100 levels.');
     END IF;
