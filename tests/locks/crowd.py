@@ -20,7 +20,7 @@ import django
 
 
 def main(path: str, names: int, rounds: int, lease: float) -> None:
-    from django.db import DatabaseError
+    from django.db import Error, connection
 
     from django_once import clock
     from django_once.errors import FenceRefused, LockHeld, LockLost
@@ -33,7 +33,7 @@ def main(path: str, names: int, rounds: int, lease: float) -> None:
             number = 1 + random.randrange(names)
             try:
                 held = lock(f"name-{number}", lease=lease, wait=0.2).acquire()
-            except (LockHeld, DatabaseError):
+            except (LockHeld, Error):
                 continue
             said = {"name": number, "fence": held.fence, "pid": os.getpid(), "from": clock.uptime()}
             log.write(json.dumps({**said, "what": "taken"}) + "\n")
@@ -45,8 +45,9 @@ def main(path: str, names: int, rounds: int, lease: float) -> None:
                                       "until": clock.uptime()}) + "\n")  # fmt: skip
             except FenceRefused:
                 log.write(json.dumps({**said, "what": "refused"}) + "\n")
-            except DatabaseError:
-                pass
+            except Error:
+                # The server went away: whether this was written nobody knows.
+                connection.close()
             # Valid until it is given back, or until it was trusted no longer.
             until = min(clock.uptime(), held.lost.trusted_until)
             log.write(json.dumps({**said, "what": "held", "until": until}) + "\n")

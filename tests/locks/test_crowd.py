@@ -1,5 +1,6 @@
 """Many processes and few locks, while some are killed, paused, and wrong about the time.
 
+On PostgreSQL the server is one of its own, which is stopped and started again meanwhile.
 ONCE_TEST_CROWD=16x10000x50 makes it long: processes, acquisitions of each, names.
 """
 
@@ -12,9 +13,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -22,18 +26,36 @@ from django.db import connection
 from django_once.locks import lock
 from django_once.models import Lock
 from tests.app.models import Report
+from tests.processes.server import Server, at_home_on
 from tests.processes.workers import ROOT, names_of_databases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 PROCESSES, ROUNDS, NAMES = map(int, os.environ.get("ONCE_TEST_CROWD", "4x120x5").split("x"))
 LEASE = 1.0
+RESTARTS_EVERY = 15 if "ONCE_TEST_CROWD" in os.environ else 4
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 
 
-def began(log: Path, rounds: int, offset: int = 0) -> subprocess.Popen[bytes]:
+@pytest.fixture
+def server(transactional_db: None) -> Iterator[Server | None]:
+    """A server that may be stopped; None where there is none."""
+    with ExitStack() as stack:
+        if connection.vendor != "postgresql":
+            yield None
+            return
+        own = Server()
+        stack.callback(own.remove)
+        own.start()
+        stack.enter_context(at_home_on(own))
+        yield own
+
+
+def began(
+    log: Path, rounds: int, databases: dict[str, Any], offset: int = 0
+) -> subprocess.Popen[bytes]:
     """Start one of the crowd, on a host whose clock is so many seconds wrong."""
-    told = {"databases": names_of_databases(), "options": {}, "receivers": False}
+    told = {"databases": databases, "options": {}, "receivers": False}
     environment = {
         **os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
         "DJANGO_SETTINGS_MODULE": "tests.processes.settings",
@@ -64,27 +86,44 @@ def pauses(crowd: list[subprocess.Popen[bytes]]) -> None:
         victim.send_signal(signal.SIGCONT)
 
 
-def test_no_two_hold_one_lock_whatever_happens_to_them(tmp_path):
+def restarts(server: Server, turn: int) -> None:
+    """Stop the server, politely or as if the power failed, and start it again."""
+    server.stop(signal.SIGINT if turn % 2 else signal.SIGQUIT)
+    time.sleep(random.uniform(0, LEASE))
+    server.start()
+
+
+@pytest.mark.timeout(3600)
+def test_no_two_hold_one_lock_whatever_happens_to_them(server, tmp_path):
     Report.objects.bulk_create([Report(pk=1 + number, body="") for number in range(NAMES)])
+    databases = {**names_of_databases(), **({"default": server.settings} if server else {})}
     logs = [tmp_path / f"{number}.log" for number in range(PROCESSES)]
-    crowd = [began(log, ROUNDS, offset_of(number)) for number, log in enumerate(logs)]
-    turn = 0
+    crowd = [began(log, ROUNDS, databases, offset_of(number)) for number, log in enumerate(logs)]
+    done: Counter[str] = Counter()
+    began_at = time.monotonic()
     try:
         while any(one.poll() is None for one in crowd):
             time.sleep(random.uniform(0.2, 0.5))
-            turn += 1
+            done["pauses"] += 1
             pauses(crowd)
-            number = turn % PROCESSES
-            if crowd[number].poll() is None and turn <= 2 * PROCESSES:
+            number = done["pauses"] % PROCESSES
+            if crowd[number].poll() is None and done["pauses"] <= 2 * PROCESSES:
                 crowd[number].kill()
                 crowd[number].wait()
-                crowd[number] = began(logs[number], ROUNDS // 2, offset_of(number))
+                crowd[number] = began(logs[number], ROUNDS // 2, databases, offset_of(number))
+                done["kills"] += 1
+            if server and done["pauses"] % RESTARTS_EVERY == 3:
+                restarts(server, done["restarts"])
+                done["restarts"] += 1
     finally:
         for one in crowd:
             one.kill()
             one.wait()
+        connection.close()
 
     said = [json.loads(line) for log in logs for line in lines(log)]
+    done.update(one["what"] for one in said)
+    print(f"{time.monotonic() - began_at:.0f} s: {dict(done)}")
     assert all(one.returncode == 0 for one in crowd), [
         log.with_suffix(".err").read_text()[-2000:] for log in logs
     ]
