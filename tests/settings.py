@@ -110,6 +110,7 @@ INSTALLED_APPS = [
     "django.contrib.admin",
     "django_once",
     "tests.app",
+    "tests.channels.shop",
 ]
 if not HAS_TASKS:
     INSTALLED_APPS.append("django_tasks")

@@ -362,3 +362,11 @@ def schedule_name_taken(name: str, source: str, owner: str) -> None:
         source,
         owner,
     )
+
+
+def triggers_installed(database: str, made: int, changed: int, removed: int) -> None:
+    """Tell that the triggers of channels followed their definition."""
+    ours.info(
+        "triggers.installed database=%s made=%s changed=%s removed=%s",
+        database, made, changed, removed,
+    )  # fmt: skip

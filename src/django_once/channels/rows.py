@@ -221,9 +221,7 @@ _MYSQL: Final[dict[str, Callable[[Any], Turned]]] = {
     "TimeField": lambda _: time.fromisoformat,
     "DurationField": lambda _: int,
     "BinaryField": lambda _: _bytes,
-    "UUIDField": lambda connection: (
-        UUID if connection.features.has_native_uuid_field else lambda value: value
-    ),
+    "UUIDField": lambda _: str,
     "JSONField": lambda _: lambda value: value,
 }
 _SQLITE: Final[dict[str, Callable[[Any], Turned]]] = {

@@ -15,16 +15,13 @@ from django_once import sql
 from django_once.clock import Now
 from django_once.models.job.again import retry
 from django_once.models.job.row import Job
-from django_once.sql.orders import Orders
+from django_once.sql.orders import Orders, order_key
 from django_once.sql.removals import Removals
 from django_once.sql.repeat import repeated
 from django_once.sql.statements import Statements
 from django_once.sql.values import PREDECESSOR, NewJob
 
 BATCH = 500
-# The rest of a key's room is for its channel and group.
-LONGEST_ORDER = 120
-LONGEST_KEY = 255
 
 
 class StoredNotifications(models.Manager[Any]):
@@ -122,13 +119,6 @@ def _stored(statements: Statements, job: NewJob, order: str | None) -> bool:
         blocked_by = PREDECESSOR if must_wait else ""
         job = replace(job, order_key=key, generation=generation, blocked_by=blocked_by)
     return statements.insert(job).is_ready
-
-
-def order_key(path: str, order: str) -> str:
-    """Return what the notifications of one group and one order have in common."""
-    # Where two orders become one here, they wait for each other, and nothing worse.
-    cut = order[:LONGEST_ORDER]
-    return f"once:{path[-(LONGEST_KEY - 6 - LONGEST_ORDER) :]}:{cut}"
 
 
 def admit_next(database: str, backend: str, keys: Sequence[str]) -> tuple[int, set[str]]:

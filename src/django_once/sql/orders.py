@@ -20,6 +20,20 @@ from django_once.sql.statements import Statements
 from django_once.sql.values import PREDECESSOR
 
 OPEN: Final = "job.order_key = %s AND job.finished_at IS NULL AND job.backend = %s"
+# A row has so much room for a key; a part of it is for the order, the rest for whose it is.
+LONGEST_KEY: Final = 255
+LONGEST_ORDER: Final = 120
+
+
+def order_begin(path: str) -> str:
+    """Return how the keys of one task's orders begin."""
+    return f"once:{path[-(LONGEST_KEY - LONGEST_ORDER - 6) :]}:"
+
+
+def order_key(path: str, order: str) -> str:
+    """Return what the jobs of one task and one order have in common."""
+    # Where two orders become one here, they wait for each other, and nothing worse.
+    return order_begin(path) + order[:LONGEST_ORDER]
 
 
 class Orders:
