@@ -21,6 +21,7 @@ from django_once.context import Context
 from django_once.definitions import options
 from django_once.definitions.retry import Retry
 from django_once.management import rows as shown
+from django_once.management import watch
 from django_once.management.commands.once import Command
 from django_once.management.verbs import VERBS, status
 from django_once.sql import values
@@ -53,6 +54,8 @@ def everywhere() -> set[str]:
 def flags(verb: str) -> set[str]:
     parser = argparse.ArgumentParser()
     VERBS[verb].add_arguments(parser)
+    if getattr(VERBS[verb], "WATCHES", False):
+        watch.add_watch(parser)
     return {flag for action in parser._actions for flag in action.option_strings} - OF_DJANGO
 
 

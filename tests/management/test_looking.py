@@ -1,16 +1,13 @@
-"""`once jobs`, `show`, `workers` and `status`: what a person reads, and what a program does."""
+"""`once jobs` and `once show`: what a person reads, and what a program does."""
 
 from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from django_once import __version__
 from django_once.models import Job, Worker
 from django_once.models.job.cancel import cancel
 from django_once.models.job.settle import settle
@@ -21,77 +18,17 @@ from tests.jobs import (
     claim,
     claim_one,
     failure,
-    given_back,
     store,
     store_many,
     success,
 )
+from tests.management.shapes import ENTRY, JOB, one_of_each, refuse_difference
 from tests.management.shell import once
 
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.django_db(transaction=True, databases=["default", "other"]),
 ]
-
-TEXT, NUMBER, WHOLE, NOTHING = str, (int, float), int, type(None)
-MOMENT = "a moment"
-# The keys of `--json`, which programs rely on, with what stands under them.
-JOB: dict[str, Any] = {
-    "id": TEXT, "backend": TEXT, "task": TEXT, "queue": TEXT, "priority": WHOLE, "state": TEXT,
-    "status": TEXT, "reason": TEXT, "blocked_by": TEXT, "delivery": TEXT, "attempt": WHOLE,
-    "max_attempts": WHOLE, "failures": WHOLE, "deaths": WHOLE, "max_deaths": WHOLE, "fence": WHOLE,
-    "claim": (TEXT, NOTHING), "worker": (TEXT, NOTHING), "worker_name": TEXT,
-    "enqueued_at": MOMENT, "run_after": MOMENT, "due_at": MOMENT, "started_at": MOMENT,
-    "last_attempted_at": MOMENT, "finished_at": MOMENT, "expires_at": MOMENT,
-    "cancel_requested_at": MOMENT, "timeout": (*NUMBER, NOTHING), "key": (TEXT, NOTHING),
-    "generation": WHOLE, "limit_key": (TEXT, NOTHING), "batch": (TEXT, NOTHING),
-    "channel": (TEXT, NOTHING),
-}  # fmt: skip
-ENTRY = {
-    "at": MOMENT, "kind": TEXT, "attempt": WHOLE, "worker": TEXT, "error": TEXT,
-    "traceback": (TEXT, NOTHING),
-}  # fmt: skip
-WORKER: dict[str, Any] = {
-    "id": TEXT, "name": TEXT, "backend": TEXT, "state": TEXT, "host": TEXT, "pid": WHOLE,
-    "queues": list, "tasks": list, "concurrency": WHOLE, "running": WHOLE, "version": TEXT,
-    "supervisor": (TEXT, NOTHING), "started_at": MOMENT, "renewed_at": MOMENT,
-    "leased_until": MOMENT, "lost_at": MOMENT, "stopped_at": MOMENT,
-}  # fmt: skip
-STATUS = {"version": TEXT, "now": MOMENT, "ok": bool, "problems": list, "backends": list}
-BACKEND = {
-    "backend": TEXT, "database": TEXT, "queues": list, "at_least": list, "last_minute": dict,
-    "workers": dict, "problems": list,
-}  # fmt: skip
-QUEUE = {
-    "queue": TEXT, "ready": WHOLE, "running": WHOLE, "scheduled": WHOLE, "blocked": WHOLE,
-    "oldest_ready_seconds": (*NUMBER, NOTHING),
-}  # fmt: skip
-ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
-
-
-def refuse_difference(found: dict[str, Any], shape: dict[str, Any]) -> None:
-    """Refuse other keys, another order of them, and values of another kind."""
-    assert list(found) == list(shape)
-    for key, kind in shape.items():
-        if kind == MOMENT:
-            assert found[key] is None or ISO.fullmatch(found[key]), (key, found[key])
-        else:
-            assert isinstance(found[key], kind), (key, found[key])
-
-
-def one_of_each() -> dict[str, UUID]:
-    """Leave a job in each state; return them by the words for these."""
-    jobs = {}
-    for state, outcome in (("successful", success), ("failed", failure)):
-        jobs[state] = store(args='["secret"]')
-        settle("default", [outcome(claim_one())])
-    jobs["blocked"] = store()
-    settle("default", [given_back(claim_one(), blocked_by="unknown_task")])
-    jobs["running"] = store()
-    claim_one()
-    jobs["scheduled"] = store(run_after=timedelta(hours=1))
-    jobs["ready"] = store()
-    return jobs
 
 
 def ids(*words: object) -> list[UUID]:
@@ -349,114 +286,3 @@ def test_a_job_of_another_backend_is_found_without_saying_which():
 
     assert once("show", job, "--json").json["backend"] == "other"
     assert once("show", job, "--backend", "default").code == 1
-
-
-# once workers
-
-
-def test_workers_are_listed_with_where_they_stand():
-    alive = a_worker("ann", host="h1", pid=7, queues='["a","b"]', concurrency=4)
-    a_worker("bob", lease=timedelta(seconds=-90))
-    store()
-    claim(alive)
-
-    answer = once("workers")
-
-    assert (answer.code, "\x1b" in answer.out) == (0, False)
-    title, *rows = answer.lines
-    assert title.split() == ["NAME", "STATE", "HOST", "PID", "QUEUES", "JOBS", "STARTED", "LEASE",
-                             "ENDED", "ID"]  # fmt: skip
-    told = {line.split()[0]: line for line in rows}
-    assert re.search(r"alive +h1 +7 +a, b +1/4 .* 59 m +– ", told["ann"])
-    assert re.search(r"lapsed .* over for 1 m +– ", told["bob"])
-
-
-def test_a_worker_has_these_keys():
-    a_worker("ann", queues='["a"]', tasks='["t"]')
-
-    answer = once("workers", "--json")
-
-    (worker,) = answer.json["workers"]
-    refuse_difference(worker, WORKER)
-    assert (worker["queues"], worker["tasks"], worker["state"]) == (["a"], ["t"], "alive")
-
-
-def test_workers_that_ended_long_ago_are_left_out():
-    worker = a_worker("ann")
-    Worker.objects.filter(pk=worker.id).update(stopped_at=datetime(2026, 1, 1))
-
-    assert once("workers").out == "No worker is running. Start one: python manage.py once worker\n"
-    (found,) = once("workers", "--json", "--since", "3000d").json["workers"]
-    assert found["state"] == "stopped"
-
-
-# once status
-
-
-def test_all_is_well_when_nothing_is_wrong():
-    a_worker("ann", queues='["*"]')
-    store()
-
-    answer = once("status", "--backend", "default")
-
-    assert (answer.code, answer.lines[-1]) == (0, "All is well.")
-    assert answer.lines[1].split() == [
-        "QUEUE", "READY", "RUNNING", "SCHEDULED", "BLOCKED", "OLDEST", "READY",
-    ]  # fmt: skip
-    assert "\x1b" not in answer.out
-
-
-def test_the_status_has_these_keys():
-    one_of_each()
-
-    answer = once("status", "--json")
-
-    refuse_difference(answer.json, STATUS)
-    assert answer.json["version"] == __version__
-    assert [one["backend"] for one in answer.json["backends"]] == ["default", "other"]
-    for backend in answer.json["backends"]:
-        refuse_difference(backend, BACKEND)
-        assert list(backend["last_minute"]) == ["failed", "successful"]
-        assert list(backend["workers"]) == ["alive", "lapsed"]
-        for queue in backend["queues"]:
-            refuse_difference(queue, QUEUE)
-    (queue,) = [one for one in answer.json["backends"][0]["queues"] if one["queue"] == "default"]
-    states = [queue[state] for state in ("ready", "running", "scheduled", "blocked")]
-    assert states == [1, 1, 1, 1]
-    assert queue["oldest_ready_seconds"] >= 0
-    assert answer.json["backends"][0]["last_minute"] == {"failed": 1, "successful": 1}
-
-
-def test_what_is_wrong_is_told_with_what_to_do_and_in_the_exit_status():
-    store(queue="mail")
-    assert "Start one: python manage.py once worker" in once("status").out
-
-    a_worker("ann", queues='["default"]')
-    answer = once("status")
-    assert answer.code == 1
-    assert "Queue 'mail' has 1 job that could run, and no worker takes from it." in answer.out
-    assert once("status", "--json").json["ok"] is False
-
-    settle("default", [given_back(claim_one(a_worker(queues='["*"]')), blocked_by="unknown_task")])
-    assert "1 job of backend 'default' cannot run now." in once("status").out
-
-    store()
-    lost = a_worker()
-    claim(lost)
-    Worker.objects.filter(pk=lost.id).update(lost_at=datetime(2026, 1, 1))
-    assert "Workers that are gone hold 1 job of backend 'default'." in once("status").out
-    a_worker(lease=timedelta(seconds=-1))
-    assert "1 worker of backend 'default' has not renewed its lease." in once("status").out
-
-
-def test_a_queue_that_a_worker_leaves_out_counts_as_unread_only_for_it():
-    store(queue="mail")
-    a_worker("ann", queues='["*"]')
-
-    assert once("status", "--backend", "default").code == 0
-
-
-def test_watching_takes_a_sensible_pause():
-    answer = once("status", "--watch", 0)
-
-    assert (answer.code, "--watch takes 0.1 to 3600 seconds, got 0." in answer.err) == (2, True)

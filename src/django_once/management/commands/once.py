@@ -22,7 +22,8 @@ from django.db import DatabaseError, InterfaceError
 from django_once.errors import OnceError
 from django_once.management.places import explained
 from django_once.management.screen import Screen
-from django_once.management.verbs import VERBS
+from django_once.management.verbs import HELP, VERBS
+from django_once.management.watch import add_watch, repeatedly
 
 
 class Command(BaseCommand):
@@ -32,11 +33,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the verbs."""
-        verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
-        for name, verb in VERBS.items():
-            own = verbs.add_parser(name, help=verb.HELP, description=_sentence(verb.HELP))
-            verb.add_arguments(own)
-            add_base_arguments(own)
+        verbs = parser.add_subparsers(
+            dest="verb", required=True, metavar="verb", parser_class=VerbParser
+        )
+        for name, text in HELP.items():
+            own = verbs.add_parser(name, help=text, description=_sentence(text))
+            own.verb = name
+            # `call_command` asks every verb for its options before it knows which one is meant.
+            if not self._called_from_command_line:
+                own.fill()
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Check the project before a worker starts; who looks must see a broken one too."""
@@ -52,7 +57,7 @@ class Command(BaseCommand):
         """Do what the verb says."""
         screen = Screen(self, options)
         try:
-            status = VERBS[options["verb"]].run(screen, options)
+            status = repeatedly(VERBS[options["verb"]].run, screen, options)
         except OnceError as error:
             raise CommandError(str(error), returncode=2) from error
         except (DatabaseError, InterfaceError) as error:
@@ -63,6 +68,29 @@ class Command(BaseCommand):
             status = 0
         if status:
             sys.exit(status)
+
+
+class VerbParser(CommandParser):
+    """Reads what is said to one verb, which is loaded when it is said."""
+
+    verb = ""
+
+    def fill(self) -> None:
+        """Take what the verb takes; once."""
+        name, self.verb = self.verb, ""
+        if name:
+            VERBS[name].add_arguments(self)
+            if getattr(VERBS[name], "WATCHES", False):
+                add_watch(self)
+            add_base_arguments(self)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read the words after the verb."""
+        if self.verb:
+            self.fill()
+            # A verb may have put a way of its own to read them in this one's place.
+            return self.parse_known_args(args, namespace)
+        return super().parse_known_args(args, namespace)
 
 
 def add_base_arguments(parser: CommandParser) -> None:

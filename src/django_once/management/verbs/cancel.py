@@ -19,7 +19,6 @@ from django_once.management.selection import (
 from django_once.models.job.cancel import cancel
 from django_once.models.job.look import BLOCKED, READY, RUNNING, SCHEDULED
 
-HELP = "end jobs that wait, ask those that run to end"
 OPEN = (READY, SCHEDULED, BLOCKED, RUNNING)
 CANCEL = Verb("cancel", "Cancelled", OPEN, OPEN)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import CommandParser
 
@@ -11,7 +11,7 @@ from django_once.management.screen import Screen, add_json, one_line
 from django_once.management.selection import the_job
 from django_once.models.job.explain import explain
 
-HELP = "say why a job does not run, with the evidence"
+WATCHES: Final = True
 
 
 def add_arguments(parser: CommandParser) -> None:

@@ -15,8 +15,8 @@ from django_once.models import Job
 from django_once.models.job import look
 from django_once.redaction import shown
 
-HELP = "list jobs, the newest first"
 ROLES: Final = {"failed": "ERROR", "successful": "SUCCESS", "running": "WARNING"}
+WATCHES: Final = True
 LONGEST_SHOWN: Final = 120
 LIMIT: Final = 50
 

@@ -27,7 +27,6 @@ from django_once.management.places import OK, USAGE, add_backend, backend_named
 from django_once.management.screen import Screen
 from django_once.management.selection import span
 
-HELP = "run a command under a lock"
 # What a shell says of a command that it cannot find, or not run.
 NOT_FOUND, NOT_RUNNABLE, BY_SIGNAL = 127, 126, 128
 # Of sysexits.h: try again later.

@@ -20,7 +20,7 @@ from django_once.models import Lock
 from django_once.models.lock import HELD, LAPSED, end_by_force, holders_of, known, look, state_of
 from django_once.sql.lines import close_idle, line
 
-HELP = "list locks and their last holders; `locks release NAME` takes one from its holder"
+WATCHES: Final = True
 ROLES: Final = {HELD: "SUCCESS", LAPSED: "WARNING"}
 LONGEST_REASON: Final = 255
 COLUMNS: Final = (

@@ -22,7 +22,7 @@ from django_once.models import Pause
 from django_once.models.job import look
 from django_once.models.pause.stop import KINDS, pause, pauses
 
-HELP = "let nothing of a queue, task or key start; without arguments, list what is paused"
+WATCHES: Final = True
 LONGEST: Final = 255
 COLUMNS: Final = (
     Column("KIND"), Column("NAME"), Column("BACKEND"), Column("SINCE", is_number=True),

@@ -20,7 +20,6 @@ from django_once.models.worker import forget
 from django_once.processes.janitor import WORKERS_KEPT
 from django_once.sql.endings import ENDED
 
-HELP = "delete ended jobs that are older than they are kept"
 LARGEST_BATCH: Final = 10_000
 
 

@@ -11,8 +11,6 @@ from django_once.management.screen import Screen, add_json
 from django_once.management.verbs.pause import add_what, meant
 from django_once.models.pause.stop import resume
 
-HELP = "let a paused queue, task or key go on"
-
 
 def add_arguments(parser: CommandParser) -> None:
     """Declare what is to go on."""

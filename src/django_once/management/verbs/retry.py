@@ -19,7 +19,6 @@ from django_once.management.selection import (
 from django_once.management.steering import retry_jobs
 from django_once.models.job.look import FAILED, SUCCESSFUL
 
-HELP = "run ended jobs again; those that failed, unless --state says more"
 RETRY = Verb("retry", "Retried", (FAILED, SUCCESSFUL), (FAILED,))
 
 

@@ -20,8 +20,6 @@ from django_once.processes.child import fork
 from django_once.processes.scheduler import INTERVAL, Scheduler
 from django_once.scheduling.readings import homes
 
-HELP = "fire schedules until stopped"
-
 
 def add_arguments(parser: CommandParser) -> None:
     """Declare how long it sleeps, and whose schedules it fires."""

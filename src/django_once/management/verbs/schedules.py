@@ -27,7 +27,7 @@ from django_once.scheduling import audit, editing, readings, running
 from django_once.scheduling.readings import homes
 from django_once.sql.counts import moment_from_now
 
-HELP = "list schedules, preview, run, backfill or pause them"
+WATCHES: Final = True
 ACTIONS: Final = ("list", "preview", "run", "backfill", "pause", "resume")
 COLUMNS: Final = (
     Column("SCHEDULE"), Column("STATE"), Column("RULE"), Column("NEXT", is_number=True),

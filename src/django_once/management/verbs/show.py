@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import CommandParser
 
@@ -23,7 +23,7 @@ from django_once.models import Job
 from django_once.models.job import look
 from django_once.redaction import shown
 
-HELP = "show one job's whole history"
+WATCHES: Final = True
 TRACEBACKS = 2
 
 

@@ -6,17 +6,16 @@ The exit status is 1 when something is wrong, so a cron job or a probe may ask.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from django_once import __version__
 from django_once.backend import DatabaseBackend
-from django_once.management.places import OK, PROBLEM, USAGE, add_backend, places
+from django_once.management.places import OK, PROBLEM, add_backend, places
 from django_once.management.screen import Cell, Column, Screen, add_json, iso, length, one_line
 from django_once.management.selection import counted
 from django_once.models import Worker
@@ -24,10 +23,8 @@ from django_once.models.job import look
 from django_once.models.job.look import MOST_COUNTED, Count
 from django_once.models.worker import seen, state_of
 
-HELP = "show queues, workers and what is wrong, at a glance"
 MINUTE: Final = timedelta(minutes=1)
-EVERY: Final = 2.0
-CLEAR: Final = "\x1b[H\x1b[2J"
+WATCHES: Final = True
 COLUMNS: Final = (
     Column("QUEUE"), Column("READY", is_number=True), Column("RUNNING", is_number=True),
     Column("SCHEDULED", is_number=True), Column("BLOCKED", is_number=True),
@@ -61,34 +58,13 @@ class Picture:
 
 
 def add_arguments(parser: CommandParser) -> None:
-    """Declare how it is shown."""
-    parser.add_argument(
-        "--watch", nargs="?", type=float, const=EVERY, metavar="S",
-        help=f"show it again every so many seconds (default: {EVERY:g}), until Ctrl-C",
-    )  # fmt: skip
+    """Declare whose it is."""
     add_backend(parser)
     add_json(parser)
 
 
 def run(screen: Screen, options: dict[str, Any]) -> int:
-    """Show it once, or until somebody has seen enough."""
-    pause = options["watch"]
-    if pause is None:
-        return _show(screen, options)
-    if not 0.1 <= pause <= 3600:
-        raise CommandError(f"--watch takes 0.1 to 3600 seconds, got {pause:g}.", returncode=USAGE)
-    try:
-        while True:
-            if screen.out.isatty() and not screen.is_json:
-                screen.out.write(CLEAR, ending="")
-            _show(screen, options)
-            screen.out.flush()
-            time.sleep(pause)
-    except KeyboardInterrupt:
-        return OK
-
-
-def _show(screen: Screen, options: dict[str, Any]) -> int:
+    """Show queues and workers, and what is wrong with them."""
     found = list(pictures(options["backend"]))
     problems = [problem for picture, _ in found for problem in picture.problems]
     if screen.is_json:

@@ -15,7 +15,7 @@ from django_once.scheduling.audit import Audit, verify
 from django_once.scheduling.readings import homes
 from django_once.sql.counts import moment_from_now
 
-HELP = "prove that every due moment fired once, or was left out for a reason"
+WATCHES: Final = True
 LISTED: Final = 5
 COLUMNS: Final = (
     Column("SCHEDULE"), Column("EXPECTED", is_number=True), Column("FIRED", is_number=True),

@@ -20,8 +20,6 @@ from django_once.processes.child import EX_CONFIG
 from django_once.processes.plan import Plan
 from django_once.processes.supervisor import Supervisor
 
-HELP = "run jobs until stopped"
-
 LARGEST_PORT: Final = 65535
 LONGEST_NAME: Final = 64
 COUNTS: Final = ("concurrency", "processes", "max_tasks", "max_memory")

@@ -14,7 +14,7 @@ from django_once.management.selection import span
 from django_once.models.job import look
 from django_once.models.worker import seen
 
-HELP = "list workers"
+WATCHES: Final = True
 LATELY: Final = timedelta(hours=1)
 ROLES: Final = {"alive": "SUCCESS", "lost": "ERROR", "lapsed": "ERROR"}
 COLUMNS: Final = (
