@@ -89,3 +89,8 @@ async def tell_later_when_due(context: Any) -> str:
 @task(unique="add:{a}")
 def add_one_at_a_time(a: int, b: int = 1) -> int:
     return a + b
+
+
+@task(delivery="exactly_once", takes_context=True)
+def note_moment(context: Any, schedule: str) -> None:
+    Note.objects.create(text=f"{schedule} {context.scheduled_for.isoformat()}")
