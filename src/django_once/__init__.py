@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from django_once.declare import task as task
+    from django_once.definitions.breaker import Breaker as Breaker
+    from django_once.definitions.breaker import RetryBudget as RetryBudget
     from django_once.definitions.ends import Cancel as Cancel
     from django_once.definitions.ends import Snooze as Snooze
     from django_once.definitions.limit import Limit as Limit
@@ -23,9 +25,11 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "task": "django_once.declare",
+    "Breaker": "django_once.definitions.breaker",
     "Cancel": "django_once.definitions.ends",
     "Limit": "django_once.definitions.limit",
     "Retry": "django_once.definitions.retry",
+    "RetryBudget": "django_once.definitions.breaker",
     "Snooze": "django_once.definitions.ends",
     "Unique": "django_once.definitions.unique",
     "exactly_once": "django_once.once",
@@ -34,9 +38,11 @@ _PLACES = {
 }
 
 __all__ = [
+    "Breaker",
     "Cancel",
     "Limit",
     "Retry",
+    "RetryBudget",
     "Snooze",
     "Unique",
     "__version__",

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from django_once import compat
+from django_once import compat, payload
+from django_once.definitions import registry
 from django_once.errors import shortened
 
 # Positional arguments, and those with a name.
@@ -43,6 +44,45 @@ def with_defaults(
     call = signature(task.func).bind(*given, **kwargs)
     call.apply_defaults()
     return call.arguments
+
+
+def by_name(task: compat.AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Do what `with_defaults` does, with what `**` collects among the others."""
+    arguments = with_defaults(task, args, kwargs)
+    collected = [one.name for one in _parameters(task) if one.kind is one.VAR_KEYWORD]
+    return {**arguments, **arguments.get(collected[0], {})} if collected else arguments
+
+
+def of_row(path: str, args: str, kwargs: str) -> dict[str, Any] | None:
+    """Return the arguments of a stored job by their names; None where nobody here can say them."""
+    task = registry.find(path)
+    if task is None:
+        return None
+    try:
+        return by_name(task, payload.decode(args), payload.decode(kwargs))
+    except (TypeError, ValueError):
+        return None
+
+
+def of_job(job: Any) -> dict[str, Any] | None:
+    """Do what `of_row` does, for a row as a whole."""
+    return of_row(job.task, job.args, job.kwargs)
+
+
+def takes(task: compat.AnyTask, name: str) -> bool:
+    """Return whether a call of a task may have an argument of this name."""
+    parameters = _parameters(task)
+    return name in names(task) or any(one.kind is one.VAR_KEYWORD for one in parameters)
+
+
+def names(task: compat.AnyTask) -> list[str]:
+    """Return the names of a task's arguments, without its context."""
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [one.name for one in _parameters(task) if one.kind not in variable]
+
+
+def _parameters(task: compat.AnyTask) -> list[inspect.Parameter]:
+    return list(signature(task.func).parameters.values())[1 if task.takes_context else 0 :]
 
 
 @lru_cache(maxsize=4096)

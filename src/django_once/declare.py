@@ -39,6 +39,7 @@ from django_once.declared import contradiction as contradiction
 from django_once.declared import options_of as options_of
 from django_once.declared import unchecked_copy as unchecked_copy
 from django_once.definitions import options, registry
+from django_once.definitions.breaker import Breaker, RetryBudget
 from django_once.definitions.limit import Limit
 from django_once.definitions.retry import Retry
 from django_once.definitions.unique import Unique
@@ -72,6 +73,8 @@ class Words(TypedDict, total=False):
     fair_key: str | None
     weight: float | Mapping[str, float] | None
     redact: Redact | None
+    breaker: Breaker | None
+    retry_budget: RetryBudget | float | None
 
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from django.utils.module_loading import import_string
 from django_once import clock, compat, keyed
 from django_once.calls import Call, checked_call
 from django_once.definitions import options, registry
+from django_once.definitions.breaker import Breaker, RetryBudget
 from django_once.definitions.limit import Limit
 from django_once.definitions.perpetual import Perpetual
 from django_once.definitions.retry import Retry
@@ -52,6 +53,8 @@ class Task(compat.TaskOf[P, R]):
     cooldown: timedelta | None = None
     fair_key: str | None = None
     weight: float | Mapping[str, float] | None = None
+    breaker: Breaker | None = None
+    retry_budget: RetryBudget | float | None = None
     key: str | None = None
     perpetual: Perpetual | None = None
     redact: Redact | None = None

@@ -113,6 +113,16 @@ def hook_failed(job: object, task: str, exception: BaseException) -> None:
     )
 
 
+def breaker_changed(task: str, change: str, failures: int) -> None:
+    """Tell that the breaker of a task has opened, stays open after a trial, or has closed."""
+    if change == "opened":
+        ours.error("breaker.opened task=%s: %s attempts failed; its jobs wait.", task, failures)
+    elif change == "reopened":
+        ours.warning("breaker.reopened task=%s: its trial failed; its jobs wait on.", task)
+    else:
+        ours.info("breaker.closed task=%s: its trial succeeded; its jobs go on.", task)
+
+
 def loop_left(exception: BaseException) -> None:
     """Tell that something inside an async body threw the event loop out of its round."""
     ours.error(

@@ -18,7 +18,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 from django.db.transaction import TransactionManagementError
 
-from django_once import clock, compat, payload
+from django_once import calls, clock, compat, payload
 from django_once.compat import TaskError, TaskResultStatus
 from django_once.declare import unchecked_copy
 from django_once.errors import NotFinished
@@ -68,7 +68,7 @@ class JobResult(compat.ResultOf[P, R]):  # type: ignore[misc]
         from django_once.models.job.explain import explain
 
         backend: Any = self.task.get_backend()
-        found = explain(backend.database, UUID(self.id))
+        found = explain(backend.database, UUID(self.id), calls.of_job)
         if found is None:
             raise compat.TaskResultDoesNotExist(f"Job {self.id} is stored no more, or not yet.")
         return found

@@ -36,7 +36,8 @@ from django_once.models.job.settle import settle, start
 from django_once.models.notification import admit_overlooked
 from django_once.models.step import tell_progress
 from django_once.models.worker import fresh_holder, register, stop
-from django_once.processes import ends, runner
+from django_once.processes import ends, runner, stops
+from django_once.processes.guards import Guards
 from django_once.sql.values import Attempt
 
 __all__ = [
@@ -91,14 +92,17 @@ def run_jobs(
 
 def _run_one(backend: DatabaseBackend, attempt: Attempt) -> int:
     database = backend.database
-    if attempt.is_paused:
-        settle(database, [ended.outcome for ended in [ends.paused(attempt)] if ended.outcome])
-        return 0
+    if attempt.stopped_by:
+        free, stopped = stops.judged(backend, [attempt])
+        settle(database, [ended.outcome for ended in stopped if ended.outcome])
+        if not free:
+            return 0
     if runner.needs_start(attempt) and not start(database, attempt):
         return 0
     connection = connections[database]
     with _on_commit_run(connection):
         ended = _run_apart(backend, attempt, connection)
+        (ended,) = Guards(backend).judged([ended], lambda work: work())
         if ended.outcome is not None and settle(database, [ended.outcome]):
             events.attempt_superseded(attempt.id, attempt.attempt)
             return 0
@@ -107,7 +111,10 @@ def _run_one(backend: DatabaseBackend, attempt: Attempt) -> int:
     if ended.told is not None:
         tell_progress(database, [ended.told])
     ends.tell_finished(backend, ended)
-    return 0 if ended.outcome is not None and ended.outcome.blocked_by else 1
+    was_put_aside = (
+        ended.outcome is not None and ended.outcome.blocked_by and ended.outcome.ran is None
+    )
+    return 0 if was_put_aside else 1
 
 
 def _run_apart(backend: DatabaseBackend, attempt: Attempt, connection: Any) -> ends.Ended:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from django_once import Limit, Unique, task
+from django_once import Breaker, Limit, Retry, RetryBudget, Unique, task
 from tests.processes import ledger
 
 
@@ -93,3 +93,40 @@ def serve(tenant: str, number: int) -> None:
 @task
 def noted(tag: str) -> None:
     ledger.write("ran", tag)
+
+
+@task(retry=Retry(max_attempts=9, base="1s", jitter=0), breaker=Breaker(failures=3, reopen="30s"))
+def call_partner(number: int = 0) -> int:
+    ledger_of_calls.append(number)
+    if partner_is_down:
+        raise ConnectionError("The partner is down.")
+    return number
+
+
+@task(breaker=Breaker(failures=2, share=0.5), retry_budget=0.25)
+def half_fails(fails: bool) -> None:
+    if fails:
+        raise ConnectionError("The partner is down.")
+
+
+@task(
+    retry=Retry(max_attempts=50, base="10s", factor=1, jitter=0),
+    retry_budget=RetryBudget(0.5, within="1m", least=2),
+)
+def retry_a_little(fails: bool = True) -> None:
+    ledger_of_calls.append(fails)
+    if fails:
+        raise ConnectionError("No.")
+
+
+@task(
+    retry=Retry(max_attempts=50, base="1s", factor=1, jitter=0),
+    retry_budget=RetryBudget(0.1, least=1, beyond="end"),
+)
+def retry_or_end() -> None:
+    raise ConnectionError("No.")
+
+
+# What the bodies above were called with, and whether they fail: tests of one process say so.
+ledger_of_calls: list[object] = []
+partner_is_down: list[bool] = []

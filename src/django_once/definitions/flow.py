@@ -7,11 +7,14 @@ from typing import Any, Final
 
 from django_once import clock
 from django_once.definitions import template
+from django_once.definitions.breaker import Breaker, RetryBudget
 from django_once.definitions.limit import Limit
 from django_once.definitions.unique import Unique
 from django_once.errors import InvalidOption, shortened
 
+# What a job's row says of its task for its way in, and what is asked of its ends.
 NAMES: Final = ("limit", "unique", "debounce", "cooldown", "fair_key", "weight")
+GUARDS: Final = ("breaker", "retry_budget")
 MOST_WEIGHT: Final = 1_000
 
 
@@ -33,6 +36,7 @@ def check(said: dict[str, Any]) -> None:
             if not said[name]:
                 raise InvalidOption(f"{name} must be longer than nothing.")
     _check_share(said)
+    _check_guards(said)
     _refuse_contradictions(said)
 
 
@@ -76,6 +80,27 @@ def _check_share(said: Mapping[str, Any]) -> None:
                 f"weight must be above 0 and at most {MOST_WEIGHT:,}, or such a number for each "
                 f"key, got {shortened(weight)}."
             )
+
+
+def _check_guards(said: dict[str, Any]) -> None:
+    if "breaker" in said and not isinstance(said["breaker"], Breaker):
+        raise InvalidOption(
+            "breaker must be a Breaker(…) such as Breaker(failures=5, within='1m', reopen='30s'), "
+            f"got {shortened(said['breaker'])}."
+        )
+    budget = said.get("retry_budget")
+    if isinstance(budget, int | float) and not isinstance(budget, bool):
+        budget = said["retry_budget"] = RetryBudget(budget)
+    if budget is not None and not isinstance(budget, RetryBudget):
+        raise InvalidOption(
+            "retry_budget must be the share of attempts that may be retries, such as 0.2, or a "
+            f"RetryBudget(…), got {shortened(budget)}."
+        )
+    if budget is not None and said.get("delivery") == "at_most_once":
+        raise InvalidOption(
+            "delivery='at_most_once' has no retries, so there is none to take from a retry_budget: "
+            "take one of them away."
+        )
 
 
 def _refuse_contradictions(said: Mapping[str, Any]) -> None:

@@ -36,7 +36,7 @@ class Limit:
         for name in ("concurrency", "burst"):
             value = getattr(self, name)
             if value is not None:
-                _check_count(value, name)
+                check_count(value, f"{name} of a Limit", MOST)
         if self.burst is not None and self.rate is None:
             raise InvalidOption("burst says how many of a rate may begin together: say rate=, too.")
         if self.rate is not None:
@@ -71,8 +71,9 @@ class Limit:
         return said
 
 
-def _check_count(value: Any, name: str) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST:
+def check_count(value: Any, name: str, most: int) -> None:
+    """Refuse what is no whole number of something."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
         raise InvalidOption(
-            f"{name} of a Limit must be a whole number from 1 to {MOST:,}, got {shortened(value)}."
+            f"{name} must be a whole number from 1 to {most:,}, got {shortened(value)}."
         )

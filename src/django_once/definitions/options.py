@@ -30,7 +30,7 @@ LONGEST_LOCK: Final = 255
 
 NAMES: Final = (
     "delivery", "retry", "timeout", "expires", "max_deaths", "lock", "if_held",
-    "key", "perpetual", "redact", *flow.NAMES,
+    "key", "perpetual", "redact", *flow.NAMES, *flow.GUARDS,
 )  # fmt: skip
 MOST_DEATHS: Final = 1_000
 

@@ -115,6 +115,41 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Strike',
+            fields=[
+                ('id', django_once.models.fields.Name(db_default='', max_length=32, primary_key=True, serialize=False)),
+                ('backend', django_once.models.fields.Name(db_default='default', max_length=64)),
+                ('task', django_once.models.fields.Name(db_default='', max_length=255)),
+                ('arguments', models.TextField(db_default='{}')),
+                ('outcome', models.CharField(db_default='wait', max_length=8)),
+                ('reason', models.CharField(db_default='', max_length=255)),
+                ('struck_by', models.CharField(db_default='', max_length=255)),
+                ('struck_at', django_once.models.fields.Moment(db_default=django_once.clock.Now())),
+            ],
+            options={
+                'db_table': 'once_strike',
+            },
+        ),
+        migrations.CreateModel(
+            name='Tally',
+            fields=[
+                ('id', models.UUIDField(db_default=django_once.models.fields.RandomUUID(), editable=False, primary_key=True, serialize=False)),
+                ('backend', django_once.models.fields.Name(db_default='default', max_length=64)),
+                ('kind', django_once.models.fields.Name(db_default='breaker', max_length=8)),
+                ('task', django_once.models.fields.Name(db_default='', max_length=255)),
+                ('rule', models.TextField(db_default='{}')),
+                ('counts', models.TextField(db_default='[]')),
+                ('opened_at', django_once.models.fields.Moment(null=True)),
+                ('reopens_at', django_once.models.fields.Moment(null=True)),
+                ('trial', models.UUIDField(null=True)),
+            ],
+            options={
+                'verbose_name_plural': 'tallies',
+                'db_table': 'once_tally',
+                'constraints': [models.UniqueConstraint(fields=('backend', 'kind', 'task'), name='once_tally_task')],
+            },
+        ),
+        migrations.CreateModel(
             name='Gate',
             fields=[
                 ('id', models.UUIDField(db_default=django_once.models.fields.RandomUUID(), editable=False, primary_key=True, serialize=False)),

@@ -11,9 +11,11 @@ from django_once.models.pause import Pause
 from django_once.models.schedule import Schedule
 from django_once.models.series import Series
 from django_once.models.step import Progress, Step
+from django_once.models.strike import Strike
+from django_once.models.tally import Tally
 from django_once.models.worker import Worker
 
 __all__ = [
     "AuditEntry", "Dashboard", "Gate", "Job", "Lock", "Notification", "Pause", "Progress",
-    "Schedule", "Series", "Step", "TaskExecution", "Worker",
+    "Schedule", "Series", "Step", "Strike", "Tally", "TaskExecution", "Worker",
 ]  # fmt: skip

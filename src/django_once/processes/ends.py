@@ -89,7 +89,14 @@ def unknown(attempt: Attempt) -> Ended:
 
 def paused(attempt: Attempt) -> Ended:
     """Return the end of an attempt whose task or key is paused: its job waits for the resume."""
-    outcome = _outcome(attempt, status=Job.READY, blocked_by=PAUSED, given_back=True)
+    return stopped(attempt, PAUSED)
+
+
+def stopped(attempt: Attempt, blocked_by: str, *, reason: str = "", delay: float = 0.0) -> Ended:
+    """Return the end of an attempt that something stands against: unstarted and uncharged."""
+    outcome = _outcome(attempt, status=Job.READY, blocked_by=blocked_by, reason=reason,
+        delay=delay, given_back=True,
+    )  # fmt: skip
     return Ended(attempt, outcome)
 
 

@@ -38,7 +38,8 @@ from django_once.models.gate.admit import admit_waiting
 from django_once.models.job.expire import relieve, sweep
 from django_once.models.job.locked import let_go_overlooked
 from django_once.models.job.ready import promote, seconds_to_next_due
-from django_once.models.pause.stop import end_lapsed, let_go_unpaused
+from django_once.models.pause.stop import end_lapsed
+from django_once.models.stops import let_go_unstopped, look_after_tallies
 from django_once.models.worker import expire, renew, unrenewed
 from django_once.processes import board, coroner, limits, preflight
 from django_once.processes.board import Board, Place
@@ -229,11 +230,14 @@ class Keeper:
 
     def _let_go(self) -> None:
         """End pauses whose time is over; let go what they blocked, and what was overlooked."""
+        _, found = self._persistence.tried(lambda: look_after_tallies(self._database))
+        if found:
+            self._announce()
         _, ended = self._persistence.tried(lambda: end_lapsed(self._database))
         if not ended and clock.uptime() < self._let_go_at:
             return
         self._let_go_at = clock.uptime() + OVERLOOKED
-        _, gone = self._persistence.tried(lambda: let_go_unpaused(self._database))
+        _, gone = self._persistence.tried(lambda: let_go_unstopped(self._database))
         if gone or ended:
             self._announce()
 

@@ -29,6 +29,7 @@ from django_once.models.step import tell_progress
 from django_once.processes import ends, hygiene
 from django_once.processes.child import or_end_the_process
 from django_once.processes.ends import Ended
+from django_once.processes.guards import Guards
 from django_once.processes.persistence import Persistence
 from django_once.processes.running import Running
 from django_once.processes.slots import Slots
@@ -49,12 +50,14 @@ class Settler(threading.Thread):
     """The one thread of a worker that ends attempts."""
 
     def __init__(
-        self, backend: DatabaseBackend, slots: Slots, due_later: Callable[[], None]
-    ) -> None:
+        self, backend: DatabaseBackend, slots: Slots, guards: Guards,
+        due_later: Callable[[], None],
+    ) -> None:  # fmt: skip
         super().__init__(name="once-settler", daemon=True)
         self.backend = backend
         self.ended = 0
         self._slots = slots
+        self._guards = guards
         self._due_later = due_later
         self._open: Counter[UUID] = Counter()
         self._counting = threading.Lock()
@@ -125,7 +128,7 @@ class Settler(threading.Thread):
             return False
 
     def _settle(self) -> None:
-        batch = self._unsettled
+        batch = self._unsettled = self._guards.judged(self._unsettled, self._persistence.tried)
         database = self.backend.settings.database
         outcomes = [ended.outcome for ended in batch if ended.outcome is not None]
         was_sent = False

@@ -33,7 +33,7 @@ class Slots:
     def __init__(
         self, backend: DatabaseBackend, concurrency: int, place: Place,
         ended: Callable[[Ended], None], may_start: Callable[[], bool],
-        is_doubted: Callable[[Attempt], bool],
+        is_doubted: Callable[[Attempt], bool], is_refused: Callable[[Attempt], bool],
     ) -> None:  # fmt: skip
         self.backend = backend
         self.concurrency = concurrency
@@ -41,6 +41,7 @@ class Slots:
         self._ended = ended
         self._may_start = may_start
         self._is_doubted = is_doubted
+        self._is_refused = is_refused
         self._inbox: SimpleQueue[Attempt] = SimpleQueue()
         self._awaiting: deque[Attempt] = deque()
         self._entries = deque(range(2 * concurrency))
@@ -131,7 +132,7 @@ class Slots:
 
     def _run(self, running: Running) -> Ended:
         attempt = running.attempt
-        if not self._may_start():
+        if not self._may_start() or self._is_refused(attempt):
             return ends.given_back(attempt)
         if self._must_ask(attempt) and not runner.has_started(self.backend, attempt):
             return ends.superseded(attempt)
@@ -154,7 +155,7 @@ class Slots:
 
     async def _await(self, attempt: Attempt) -> None:
         entry = self._begin(attempt)
-        if not self._may_start():
+        if not self._may_start() or self._is_refused(attempt):
             self._end(entry, ends.given_back(attempt))
             return
         if self._must_ask(attempt):

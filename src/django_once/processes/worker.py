@@ -27,10 +27,11 @@ from django_once.models.job.claim import Walk
 from django_once.models.job.expire import reconcile
 from django_once.models.job.ready import promote, readmit_known
 from django_once.models.worker import describe, register, stop
-from django_once.processes import board, ends, limits
+from django_once.processes import board, ends, limits, stops
 from django_once.processes.board import Board, Place
 from django_once.processes.child import Wire
 from django_once.processes.ends import Ended
+from django_once.processes.guards import Guards
 from django_once.processes.persistence import Persistence
 from django_once.processes.plan import Plan
 from django_once.processes.settler import Settler
@@ -81,10 +82,12 @@ class Worker:
         self._share = _less(plan.share_of(number), self._ended_before)
         self._claimed = 0
         self._walk = Walk(backend.settings.database, holder, plan.queues, plan.excluded)
+        self._guards = Guards(backend)
         self._slots = Slots(
-            backend, plan.concurrency, self.place, self._ended, self._is_trusted, self._is_doubted
-        )
-        self._settler = Settler(backend, self._slots, self._tell_the_keeper)
+            backend, plan.concurrency, self.place, self._ended, self._is_trusted, self._is_doubted,
+            self._is_refused,
+        )  # fmt: skip
+        self._settler = Settler(backend, self._slots, self._guards, self._tell_the_keeper)
         self._suspects: deque[Attempt] = deque()
         self._seconds_per_job = AHEAD
         self._sent: dict[UUID, float] = {}
@@ -232,11 +235,10 @@ class Worker:
         return room if self._share is None else min(room, self._share - self._claimed)
 
     def _dispatch(self, attempts: list[Attempt]) -> None:
-        for attempt in attempts:
-            if attempt.is_paused:
-                self._claimed -= 1
-                self._settler.put(ends.paused(attempt))
-        attempts = [attempt for attempt in attempts if not attempt.is_paused]
+        stopped = [attempt for attempt in attempts if attempt.stopped_by]
+        if stopped:
+            attempts = [attempt for attempt in attempts if not attempt.stopped_by]
+            attempts += self._let_through(stopped)
         suspects = [attempt for attempt in attempts if attempt.is_suspect]
         if suspects:
             # Only when it runs alone does its death prove anything.
@@ -245,6 +247,18 @@ class Worker:
             self._give_back(attempts + self._slots.take_back())
             return
         self._slots.put(attempts)
+
+    def _let_through(self, stopped: list[Attempt]) -> list[Attempt]:
+        """Return those that may start although something stands against their task."""
+        answered, found = self._persistence.tried(lambda: stops.judged(self.backend, stopped))
+        if not answered or found is None:
+            self._give_back(stopped)
+            return []
+        free, ended = found
+        self._claimed -= len(ended)
+        for one in ended:
+            self._settler.put(one)
+        return free
 
     def _run_a_suspect_alone(self) -> None:
         if self._slots.is_idle:
@@ -271,6 +285,7 @@ class Worker:
     def _ended(self, ended: Ended) -> None:
         """Take the end of an attempt from its slot; called by whatever thread ran it."""
         outcome = ended.outcome
+        self._guards.note(ended)
         if outcome is not None and outcome.ran is not None:
             self._seconds_per_job += WEIGHT * (outcome.ran - self._seconds_per_job)
         self._settler.put(ended)
@@ -292,6 +307,10 @@ class Worker:
     def _is_doubted(self, attempt: Attempt) -> bool:
         """Return whether this claim may have been given back while this process was silent."""
         return self._sent.get(attempt.claim, 0.0) <= self.place.doubted_until
+
+    def _is_refused(self, attempt: Attempt) -> bool:
+        """Return whether the breaker of its task has opened since this was claimed."""
+        return self._guards.refuses(attempt, self._sent.get(attempt.claim, 0.0))
 
     def _reconcile(self) -> None:
         """Give back what the database says is mine and nobody here knows of."""

@@ -11,8 +11,9 @@ from uuid import UUID
 
 from django_once import clock
 from django_once.sql.endings import Endings
-from django_once.sql.pauses import COVERED, OPEN_QUEUE, UNCOVERED
+from django_once.sql.pauses import OPEN_QUEUE, UNCOVERED
 from django_once.sql.pieces import pieces
+from django_once.sql.predicates import STOPPED_BY
 from django_once.sql.values import Attempt, Holder, Lane, NewJob, Placed, Stored
 from django_once.sql.words import write_json
 
@@ -210,12 +211,12 @@ class Statements(Endings):
             "job.fence, job.attempt, job.failures, job.max_attempts, job.deaths, job.max_deaths, "
             f"job.delivery, job.timeout, job.suspect, job.expires_at < {self.now}, "
             f"job.cancel_requested_at, {self.length('job.history')}, job.worker_name, job.key, "
-            f"job.gate, job.kept_for, job.order_key, {self.is_paused()}"
+            f"job.gate, job.kept_for, job.order_key, {self.stopped_by()}"
         )
 
-    def is_paused(self) -> str:
-        """SQL: 1 for a job whose task or key is paused, else 0."""
-        return COVERED.format(now=self.now, key=self.connection.ops.quote_name("key"))
+    def stopped_by(self) -> str:
+        """SQL of the word for what stands against a job that was taken, or of nothing."""
+        return STOPPED_BY.format(now=self.now, key=self.connection.ops.quote_name("key"))
 
     def is_unpaused(self) -> str:
         """SQL of the condition that no pause of a task or key covers a job."""
@@ -230,11 +231,11 @@ class Statements(Endings):
         return [
             Attempt._make((
                 id if isinstance(id, UUID) else UUID(id), nonce, *words, bool(suspect),
-                bool(expired), cancel is not None, length, name, key, gate, bool(paused),
+                bool(expired), cancel is not None, length, name, key, gate, stopped_by,
                 kept, order,
             ))
             for (id, *words, suspect, expired, cancel, length, name, key, gate, kept, order,
-                 paused) in rows
+                 stopped_by) in rows
         ]  # fmt: skip
 
     # Time passes, or what blocked them is gone: jobs get a place in the ready index.

@@ -14,6 +14,10 @@ PREDECESSOR: Final = "predecessor"
 LIMIT: Final = "limit"
 FAIR: Final = "fair"
 PAUSED: Final = "paused"
+STRUCK: Final = "struck"
+BREAKER: Final = "breaker"
+# Where a retry waits, and why one ends that has no place in the budget of its task.
+BUDGET: Final = "budget"
 # Before the name of the lock that a job waits for.
 LOCK: Final = "lock:"
 
@@ -130,7 +134,8 @@ class Attempt(NamedTuple):
     worker_name: str
     key: str | None = None
     gate: str | None = None
-    is_paused: bool = False
+    # What stands against it all the same: a pause, a strike, a breaker; or nothing.
+    stopped_by: str = ""
     kept_for: float | None = None
     order_key: str | None = None
 

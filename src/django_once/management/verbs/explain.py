@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from django.core.management.base import CommandParser
 
+from django_once import calls
 from django_once.management.places import OK, add_backend, places
 from django_once.management.screen import Screen, add_json, one_line
 from django_once.management.selection import the_job
@@ -24,7 +25,7 @@ def add_arguments(parser: CommandParser) -> None:
 def run(screen: Screen, options: dict[str, Any]) -> int:
     """Explain the job."""
     job = the_job(places(options["backend"]), options["id"])
-    explained = explain(str(job._state.db), job.pk)
+    explained = explain(str(job._state.db), job.pk, calls.of_job)
     assert explained is not None, "It was read a moment ago."
     if screen.is_json:
         screen.json(explained.as_dict())

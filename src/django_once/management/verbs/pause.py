@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import socket
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -24,6 +25,8 @@ from django_once.models.pause.stop import KINDS, pause, pauses
 
 WATCHES: Final = True
 LONGEST: Final = 255
+# What may be closed like a pause is ended.
+BREAKER: Final = "breaker"
 COLUMNS: Final = (
     Column("KIND"), Column("NAME"), Column("BACKEND"), Column("SINCE", is_number=True),
     Column("UNTIL"), Column("BY"), Column("REASON"),
@@ -40,9 +43,9 @@ def add_arguments(parser: CommandParser) -> None:
     add_json(parser)
 
 
-def add_what(parser: CommandParser, **said: Any) -> None:
+def add_what(parser: CommandParser, kinds: Sequence[str] = KINDS, **said: Any) -> None:
     """Declare which queue, task or key is meant."""
-    parser.add_argument("kind", choices=KINDS, help="what NAME names", **said)
+    parser.add_argument("kind", choices=kinds, help="what NAME names", **said)
     parser.add_argument("name", metavar="NAME", help="a queue, a task's path, or a key", **said)
 
 
@@ -71,14 +74,21 @@ def meant(options: dict[str, Any]) -> tuple[str, str]:
     kind, name = options["kind"], options["name"]
     if not name or len(name) > LONGEST:
         raise CommandError(f"Say which {kind}: once pause {kind} NAME", returncode=USAGE)
-    if kind != Pause.TASK or name in registry.paths():
-        return kind, name
+    return kind, task_named(name) if kind in (Pause.TASK, BREAKER) else name
+
+
+def task_named(name: str) -> str:
+    """Return the path of a task, which may be named by the end of it."""
+    if not name or len(name) > LONGEST:
+        raise CommandError("Say which task: its path, or the end of it.", returncode=USAGE)
+    if name in registry.paths():
+        return name
     ends = [path for path in registry.paths() if path.endswith(f".{name}")]
     if len(ends) > 1:
         raise CommandError(
             f"{name!r} may be {', '.join(sorted(ends))}: say the whole path.", returncode=USAGE
         )
-    return kind, ends[0] if ends else name
+    return ends[0] if ends else name
 
 
 def _until(text: str | None) -> Any:

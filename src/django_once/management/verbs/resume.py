@@ -1,4 +1,7 @@
-"""`once resume`: let a queue, a task or a key go on; what was paused runs in its order."""
+"""`once resume`: let a queue, a task or a key go on; what was paused runs in its order.
+
+A breaker that is open is closed by it, before its trial would.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from django.core.management.base import CommandParser
 
 from django_once.management.places import OK, PROBLEM, add_backend, places
 from django_once.management.screen import Screen, add_json
-from django_once.management.verbs.pause import add_what, meant
-from django_once.models.pause.stop import resume
+from django_once.management.verbs.pause import BREAKER, add_what, meant
+from django_once.models.pause.stop import KINDS, resume
+from django_once.models.tally.breaker import close
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Declare what is to go on."""
-    add_what(parser)
+    add_what(parser, (*KINDS, BREAKER))
     add_backend(parser)
     add_json(parser)
 
@@ -25,7 +29,7 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
     was_paused = False
     for place in places(options["backend"]):
         for backend in place.backends:
-            if resume(place.database, backend.alias, kind, name):
+            if _gone_on(place.database, backend.alias, kind, name):
                 was_paused = True
                 backend.announce(is_ready=True)
     if screen.is_json:
@@ -33,5 +37,12 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
     elif was_paused:
         screen.say(f"Resumed {kind} {name!r}.", "SUCCESS")
     else:
-        screen.tell(f"{kind.capitalize()} {name!r} was not paused.")
+        was_not = "open" if kind == BREAKER else "paused"
+        screen.tell(f"{kind.capitalize()} {name!r} was not {was_not}.")
     return OK if was_paused else PROBLEM
+
+
+def _gone_on(database: str, backend: str, kind: str, name: str) -> bool:
+    return (
+        close(database, backend, name) if kind == BREAKER else resume(database, backend, kind, name)
+    )

@@ -16,11 +16,12 @@ from django.core.management.base import CommandParser
 from django_once import __version__
 from django_once.backend import DatabaseBackend
 from django_once.management.places import OK, PROBLEM, add_backend, places
-from django_once.management.screen import Cell, Column, Screen, add_json, iso, length, one_line
+from django_once.management.screen import Cell, Column, Screen, add_json, iso, length, one_line, written
 from django_once.management.selection import counted
 from django_once.models import Worker
 from django_once.models.job import look
 from django_once.models.job.look import MOST_COUNTED, Count
+from django_once.models.tally.breaker import open_breakers
 from django_once.models.worker import seen, state_of
 
 MINUTE: Final = timedelta(minutes=1)
@@ -139,6 +140,12 @@ def _problems(backend: DatabaseBackend, sums: dict[str, int], states: list[str])
         yield (
             f"{counted(sums[look.BLOCKED]).capitalize()} of backend {backend.alias!r} cannot run "
             f"now. See which: python manage.py once jobs --state blocked{option}"
+        )
+    for one in open_breakers(backend.settings.database, [backend.alias]):
+        yield (
+            f"The breaker of task {one.task!r} is open since {written(one.opened_at)}: its attempts "
+            f"failed. It is tried again at {written(one.reopens_at)}. Close it by hand: python "
+            f"manage.py once resume breaker {one.task}{option}"
         )
     orphans = look.count_orphans(backend.settings.database, backend.alias)
     if orphans:

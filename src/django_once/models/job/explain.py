@@ -7,15 +7,15 @@ that does not hold the evidence is shown: until when, by whom, held by which job
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
 from django_once import payload, sql
 from django_once.models.gate.row import Gate
-from django_once.models.job import look
+from django_once.models.job import look, stopped
 from django_once.models.job.row import Job
 from django_once.models.lock import HELD, known
 from django_once.models.lock import state_of as state_of_lock
@@ -24,9 +24,21 @@ from django_once.models.pause.stop import pauses
 from django_once.models.series.row import Series
 from django_once.models.worker import Worker, seen, state_of
 from django_once.sql.explain import SINCE, Explaining
-from django_once.sql.values import FAIR, LIMIT, LOCK, PAUSED, PREDECESSOR, UNKNOWN_TASK
+from django_once.sql.values import (
+    BREAKER,
+    BUDGET,
+    FAIR,
+    LIMIT,
+    LOCK,
+    PAUSED,
+    PREDECESSOR,
+    STRUCK,
+    UNKNOWN_TASK,
+)
 
 EVERY_QUEUE: Final = "*"
+# Of a call, by their names; None where nobody can say them.
+Arguments = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +74,25 @@ class Facts:
     ask: Explaining
     workers: list[Worker]
     pauses: list[Pause]
+    arguments: Arguments
 
 
-def explain(database: str, id: UUID) -> Explanation | None:
-    """Return why this job does not run; None when there is no such job."""
+def explain(
+    database: str,
+    id: UUID,
+    arguments_of: Callable[[Job], Mapping[str, Any] | None] = lambda _: None,
+) -> Explanation | None:
+    """Return why this job does not run; None when there is no such job.
+
+    Whoever has the code of its task says by `arguments_of` with which arguments it is called.
+    """
     job = Job.objects.using(database).filter(pk=id).first()
     if job is None:
         return None
     ask = Explaining(sql.on(database))
     now = look.now(database)
     living = [one for one in seen(database, [job.backend]) if state_of(one, now) == "alive"]
-    facts = Facts(job, now, ask, living, pauses(database, [job.backend]))
+    facts = Facts(job, now, ask, living, pauses(database, [job.backend]), arguments_of(job))
     findings = _findings(facts, ask.conditions(job.pk))
     return Explanation(str(job.pk), look.state_of(job), _verdict(findings), tuple(findings))
 
@@ -223,6 +243,23 @@ def _covered(facts: Facts) -> Finding:
     return Finding("unpaused", False, finding.says, finding.evidence)
 
 
+def _struck(facts: Facts) -> Finding:
+    return Finding("unblocked", *stopped.struck(facts.job, facts.arguments))
+
+
+def _broken(facts: Facts) -> Finding:
+    return Finding("unblocked", *stopped.broken(facts.job, facts.now))
+
+
+def _beyond_budget(facts: Facts) -> Finding:
+    return Finding("unblocked", *stopped.beyond_budget(facts.job, facts.now))
+
+
+def _by_task(name: str, ask: Callable[[Facts], Finding]) -> Callable[[Facts], Finding]:
+    """Return the finding of this name although another one, that it is blocked, says the same."""
+    return lambda facts: replace(ask(facts), name=name)
+
+
 def _not_due(facts: Facts) -> Finding:
     job = facts.job
     if job.status != Job.READY or job.blocked_by:
@@ -303,6 +340,8 @@ OTHERWISE: Final[dict[str, Callable[[Facts], Finding]]] = {
     "due": _not_due,
     "queue_open": _queue_paused,
     "unpaused": _covered,
+    "unstruck": _by_task("unstruck", _struck),
+    "unbroken": _by_task("unbroken", _broken),
 }
 BLOCKED: Final[dict[str, Callable[[Facts], Finding]]] = {
     UNKNOWN_TASK: _unknown_task,
@@ -310,4 +349,7 @@ BLOCKED: Final[dict[str, Callable[[Facts], Finding]]] = {
     LIMIT: _limited,
     FAIR: _shared,
     PAUSED: _paused,
+    STRUCK: _struck,
+    BREAKER: _broken,
+    BUDGET: _beyond_budget,
 }

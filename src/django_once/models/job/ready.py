@@ -9,7 +9,8 @@ them are admitted at once, as far as they may pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django_once import sql
 from django_once.models.gate.admit import admit
@@ -27,7 +28,7 @@ def promote(database: str, most: int = BATCH) -> int:
     """Give due jobs their position, the longest due first; return how many were due."""
     statements = sql.on(database)
     placed = repeated(statements.connection, lambda: statements.promote(most))
-    _admit(database, placed)
+    admit_placed(database, placed)
     return len(placed)
 
 
@@ -47,10 +48,18 @@ def readmit_known(database: str, tasks: Iterable[str]) -> int:
         placed = repeated(
             statements.connection, lambda: statements.readmit(UNKNOWN_TASK, known, BATCH)
         )
-        _admit(database, placed)
+        admit_placed(database, placed)
         readmitted += len(placed)
         if len(placed) < BATCH:
             return readmitted
+
+
+def let_some_go(database: str, where: str, parameters: Sequence[Any], most: int) -> list[Placed]:
+    """Place up to so many blocked jobs of which this holds, the longest due first.
+
+    Joins the caller's transaction, after which the caller admits them at their gates.
+    """
+    return sql.on(database).place("once_job_blocked", where, parameters, most)
 
 
 def let_go(database: str, blocked_by: str, unless: str) -> int:
@@ -61,13 +70,14 @@ def let_go(database: str, blocked_by: str, unless: str) -> int:
         placed = repeated(
             statements.connection, lambda: statements.let_go(blocked_by, unless, MOST_LET_GO)
         )
-        _admit(database, placed)
+        admit_placed(database, placed)
         gone += len(placed)
         if len(placed) < MOST_LET_GO:
             return gone
 
 
-def _admit(database: str, placed: list[Placed]) -> None:
+def admit_placed(database: str, placed: Sequence[Placed]) -> None:
+    """Admit those of these jobs that must pass a gate, as far as they may pass."""
     gates: dict[str, set[str]] = {}
     for one in placed:
         if one.gate is not None:
