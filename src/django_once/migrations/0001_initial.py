@@ -5,7 +5,7 @@ import django_once.clock
 import django_once.models.fields
 from django.db import migrations, models
 
-from django_once.sql import lock_views
+from django_once.sql import functions, lock_views
 
 
 class Migration(migrations.Migration):
@@ -358,4 +358,19 @@ class Migration(migrations.Migration):
             },
             bases=('once.job',),
         ),
+        migrations.CreateModel(
+            name='Declaration',
+            fields=[
+                ('id', models.UUIDField(db_default=django_once.models.fields.RandomUUID(), editable=False, primary_key=True, serialize=False)),
+                ('task', django_once.models.fields.Name(db_default='', max_length=255)),
+                ('backend', django_once.models.fields.Name(db_default='default', max_length=64)),
+                ('said', models.TextField(db_default='{}')),
+                ('declared_at', django_once.models.fields.Moment(db_default=django_once.clock.Now())),
+            ],
+            options={
+                'db_table': 'once_declaration',
+                'constraints': [models.UniqueConstraint(fields=('task', 'backend'), name='once_declaration_task')],
+            },
+        ),
+        migrations.RunPython(functions.create, functions.drop),
     ]

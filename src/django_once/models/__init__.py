@@ -2,6 +2,7 @@
 
 from django_once.models.audit import AuditEntry
 from django_once.models.dashboard import Dashboard
+from django_once.models.declaration import Declaration
 from django_once.models.execution import TaskExecution
 from django_once.models.gate import Gate
 from django_once.models.job import Job
@@ -16,6 +17,6 @@ from django_once.models.tally import Tally
 from django_once.models.worker import Worker
 
 __all__ = [
-    "AuditEntry", "Dashboard", "Gate", "Job", "Lock", "Notification", "Pause", "Progress",
-    "Schedule", "Series", "Step", "Strike", "Tally", "TaskExecution", "Worker",
+    "AuditEntry", "Dashboard", "Declaration", "Gate", "Job", "Lock", "Notification", "Pause",
+    "Progress", "Schedule", "Series", "Step", "Strike", "Tally", "TaskExecution", "Worker",
 ]  # fmt: skip
