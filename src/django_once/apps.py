@@ -26,9 +26,7 @@ class OnceConfig(AppConfig):
         pre_migrate.connect(_make_way, sender=self, dispatch_uid="django_once.channels")
         post_migrate.connect(_follow, sender=self, dispatch_uid="django_once.channels")
         if "django_once.channels" in sys.modules:
-            from django_once.channels.handling import declare_tasks  # noqa: PLC0415 - for channels
-
-            declare_tasks()
+            _hear_channels()
         post_migrate.connect(_write_down, sender=self, dispatch_uid="django_once.declarations")
 
 
@@ -37,6 +35,14 @@ def _write_down(sender: Any, using: str, **kwargs: Any) -> None:
     from django_once.declarations import migrated  # noqa: PLC0415 - it loads models
 
     migrated(using)
+
+
+def _hear_channels() -> None:
+    """Load the checks of channels, and let this process handle what they store."""
+    from django_once import channel_checks  # noqa: F401, PLC0415 - registers them
+    from django_once.channels.handling import declare_tasks  # noqa: PLC0415 - it is loaded
+
+    declare_tasks()
 
 
 def _make_way(sender: Any, using: str, **kwargs: Any) -> None:

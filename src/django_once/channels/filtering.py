@@ -45,12 +45,11 @@ def is_set(alias: str) -> bool:
 
 def refuse_others(alias: str, job: str) -> None:
     """Give a notification back that the filter does not match."""
-    from django_once.models import Notification
+    from django_once.models.notification import is_among
 
     condition = provider(alias).get_filter()
     if not isinstance(condition, Q):
         raise InvalidOption(f"get_filter() must return a Q, got {shortened(condition)}.")
     backend: Any = compat.task_backends[alias]
-    found = Notification.objects.using(backend.database).filter(condition, pk=UUID(job))
-    if not found.exists():
+    if not is_among(backend.database, UUID(job), condition):
         raise Snooze(OFFERED_AGAIN)

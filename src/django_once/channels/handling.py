@@ -84,16 +84,16 @@ def _declare(channel: type[BaseChannel], words: Words, group: str) -> None:
 
     is_filtered = filtering.is_set(words.backend)
 
-    def handle(*given: Any, **told: Any) -> None:
+    def tell(*given: Any, **told: Any) -> None:
         schema.refuse_newer(channel, told.get(SCHEMA))
         if is_filtered:
             filtering.refuse_others(words.backend, given[0].task_result.id)
         call_listeners(channel, group, told)
 
     module, _, name = words.path_of(group).rpartition(".")
-    handle.__module__, handle.__qualname__, handle.__name__ = module, name, name
+    tell.__module__, tell.__qualname__, tell.__name__ = module, name, name
     said: dict[str, Any] = {
-        "func": handle, "queue_name": words.queue, "priority": words.priority,
+        "func": tell, "queue_name": words.queue, "priority": words.priority,
         "backend": words.backend, "delivery": words.delivery, "retry": words.retry,
         "timeout": words.timeout, "takes_context": is_filtered,
     }  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.db import models
 
@@ -151,6 +152,11 @@ def replay_ended(
     # Those that end again meanwhile are not looked at again.
     wanted = list(ended.order_by("enqueued_at", "id").values_list("pk", flat=True))
     return retry(database, wanted)
+
+
+def is_among(database: str, job: UUID, condition: models.Q) -> bool:
+    """Return whether a notification meets a condition."""
+    return bool(Notification.objects.using(database).filter(condition, pk=job).exists())
 
 
 def forget_kept(database: str, backend: str, batch: int = BATCH) -> int:

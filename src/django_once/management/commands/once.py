@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Check the project before a worker starts; who looks must see a broken one too."""
-        if options.get("verb") != "worker":
+        if options.get("verb") not in ("worker", "listen"):
             options["skip_checks"] = True
         try:
             return super().execute(*args, **options)

@@ -16,6 +16,7 @@ from typing import Final
 HELP: Final = {
     "worker": "run jobs until stopped",
     "scheduler": "fire schedules until stopped",
+    "listen": "handle the notifications of channels until stopped",
     "status": "show queues, workers and what is wrong, at a glance",
     "jobs": "list jobs, the newest first",
     "show": "show one job's whole history",
@@ -25,6 +26,7 @@ HELP: Final = {
     "verify": "prove that every due moment fired once, or was left out for a reason",
     "locks": "list locks and their last holders; `locks release NAME` takes one from its holder",
     "lock": "run a command under a lock",
+    "channels": "list channels, their listeners, what waits and their triggers; `replay` what is kept",
     "pause": "let nothing of a queue, task or key start; without arguments, list what is paused",
     "resume": "let a paused queue, task or key go on, or close a breaker",
     "strike": "let no job of a task with these arguments start; without any, list what is struck",
