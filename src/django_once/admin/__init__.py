@@ -8,10 +8,12 @@ from django_once.admin.jobs import JobAdmin
 from django_once.admin.locks import LockAdmin
 from django_once.admin.schedules import ScheduleAdmin, TaskExecutionAdmin
 from django_once.admin.workers import WorkerAdmin
-from django_once.models import Job, Lock, Schedule, TaskExecution, Worker
+from django_once.dashboard.site import DashboardAdmin
+from django_once.models import Dashboard, Job, Lock, Schedule, TaskExecution, Worker
 
-__all__ = ["JobAdmin", "LockAdmin", "ScheduleAdmin", "TaskExecutionAdmin", "WorkerAdmin"]
+__all__ = ["DashboardAdmin", "JobAdmin", "LockAdmin", "ScheduleAdmin", "TaskExecutionAdmin", "WorkerAdmin"]
 
+admin.site.register(Dashboard, DashboardAdmin)
 admin.site.register(Job, JobAdmin)
 admin.site.register(Lock, LockAdmin)
 admin.site.register(Worker, WorkerAdmin)

@@ -121,6 +121,25 @@ def stop(database: str, worker: UUID) -> bool:
     return living.update(stopped_at=Now()) == 1
 
 
+def ask_to_drain(database: str, worker: UUID) -> list[str]:
+    """Ask a worker and its siblings to take nothing more and to end; return their names.
+
+    They have one supervisor, which ends with them. Its keeper finds the wish within some seconds.
+    """
+    workers = Worker.objects.using(database)
+    living = workers.filter(lost_at=None, stopped_at=None, drain_requested_at=None)
+    supervisor = workers.filter(pk=worker).values_list("supervisor", flat=True).first()
+    meant = living.filter(supervisor=supervisor) if supervisor else living.filter(pk=worker)
+    names = sorted(meant.values_list("name", flat=True))
+    return names if meant.update(drain_requested_at=Now()) else []
+
+
+def is_to_drain(database: str, workers: Sequence[UUID]) -> bool:
+    """Return whether somebody asked one of these workers to drain."""
+    asked = Worker.objects.using(database).filter(pk__in=workers, drain_requested_at__isnull=False)
+    return asked.exists()
+
+
 def fresh_holder(name: str, backend: str) -> Holder:
     """Return who a starting worker is: a fresh id under a name that people may choose."""
     return Holder(uuid4(), name, backend)
