@@ -136,7 +136,8 @@ def tools_targets(means: Means) -> Targets:
 def upstream_targets(means: Means) -> Targets:
     """Return Django's own tests of the contract, on every Django and the databases found.
 
-    Where a Python is lacking, the row of its Django says so.
+    And those of django-periodic-tasks, on the newest. Where a Python is lacking, the row of its
+    Django says so.
     """
     if means.sources_missing:
         remedy = "run it once where pip finds packages: the sources are kept"
@@ -146,6 +147,7 @@ def upstream_targets(means: Means) -> Targets:
         ("django-6.1", means.newest if is_newest else None),
         ("django-6.0", means.middle),
         ("backport", means.oldest if is_newest else means.newest),
+        ("periodic-tasks", means.newest),
     )
     found = [
         with_suite(on_database(name, UPSTREAM, environment, means), suite)

@@ -51,7 +51,7 @@ def test_their_cron_functions_answer():
     assert periodic_tasks.compute_next_run_at("0 2 * * *", base_time=base).day == 2
     assert periodic_tasks.validate_cron_expression("*/5 * * * *")
     assert not periodic_tasks.validate_cron_expression("0 0 31 2 *")
-    with pytest.raises(ValueError, match="Mars"):
+    with pytest.raises(ValueError, match="Invalid timezone: .*Mars"):
         periodic_tasks.compute_next_run_at("0 2 * * *", "Mars")
 
 

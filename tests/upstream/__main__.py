@@ -10,6 +10,7 @@ from pathlib import Path
 import django
 import pytest
 
+from tests.upstream import periodic_tasks as periodic
 from tests.upstream.building import built, pytest_arguments
 from tests.upstream.suites import SUITES
 from tools.counts import Counts, read_counts
@@ -19,6 +20,8 @@ from tools.errors import Refusal
 def main(arguments: list[str]) -> int:
     """Run a suite, print its counts as the last line, and return pytest's exit code."""
     options, for_pytest = read_arguments(arguments)
+    if options.suite == periodic.SUITE:
+        return periodic.run(options.junitxml, for_pytest)
     suite = SUITES[options.suite]
     if not django.__version__.startswith(f"{suite.django}."):
         print(f"{suite.name} runs on Django {suite.django}, and this is {django.__version__}.")
@@ -45,7 +48,7 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]
         description=__doc__,
         epilog="What follows -- goes to pytest.",
     )
-    parser.add_argument("--suite", required=True, choices=SUITES)
+    parser.add_argument("--suite", required=True, choices=[*SUITES, periodic.SUITE])
     parser.add_argument("--junitxml", type=Path, help="where the report for machines goes")
     return parser.parse_args(arguments[:cut]), arguments[cut + 1 :]
 

@@ -54,6 +54,11 @@ def compute_next_run_at(
     """Return the first due moment after a time, in UTC; ValueError for what cannot be meant."""
     _refuse_seconds(cron)
     base = clock.host_now() if base_time is None else clock.to_utc(base_time)
+    try:
+        schedule.zone(timezone_name)
+    except InvalidOption as error:
+        # Whoever caught theirs may look for its first words.
+        raise InvalidOption(f"Invalid timezone: {error}") from error
     moment = schedule.rule("", cron=cron, timezone=timezone_name).after(base)
     if moment is None:
         raise InvalidOption(f"cron {shortened(cron)} names no moment within five years.")
