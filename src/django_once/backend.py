@@ -20,7 +20,7 @@ from uuid import UUID
 from django.db import IntegrityError, connections, transaction
 
 from django_once import clock, conf, events, identity, keyed, payload, results, uniqueness
-from django_once.calls import Call, bound, checked_call
+from django_once.calls import Call, checked_call, refuse_misfit
 from django_once.compat import (
     DEFAULT_TASK_QUEUE_NAME,
     AnyResult,
@@ -61,6 +61,7 @@ class DatabaseBackend(BaseTaskBackend):
         super().__init__(alias, {**params, "QUEUES": queues})
         self._params = params
         self._copies: dict[tuple[str, str, int], tuple[AnyTask, AnyTask]] = {}
+        self._known: dict[int, tuple[AnyTask, AnyTask]] = {}
 
     @cached_property
     def settings(self) -> conf.Options:
@@ -175,13 +176,17 @@ class DatabaseBackend(BaseTaskBackend):
         plain = [_plain(task, *checked_call(call)) for call in calls]
         if not plain:
             return Enqueued(task, None, [])
-        members = [(self._draw_id(), *self._texts(*one)) for one in plain]
-        terms = [terms_of(task, *one) for one in plain]
-        job = replace(self._new_job(task, *members[0]), **terms[0])
+        ids = self._draw_ids(len(plain))
+        members = [(id, *self._texts(*one)) for id, one in zip(ids, plain, strict=True)]
+        # A task under no limit says nothing, whatever its arguments are.
+        has_terms = bool(terms_of(task, *plain[0]))
+        terms = [terms_of(task, *one) for one in plain] if has_terms else []
+        job = self._new_job(task, *members[0])
+        job = replace(job, **terms[0]) if terms else job
         if job.unique_hash is not None:
             return uniqueness.enqueue_many(self, task, job, members, terms)
-        with self._told_of_used_ids([id for id, _, _ in members]):
-            stored = enqueue_many(self.database, job, members, terms if terms[0] else ())
+        with self._told_of_used_ids(ids):
+            stored = enqueue_many(self.database, job, members, terms)
         self.announce(is_ready=stored.is_ready)
         enqueued = Enqueued(task, stored.enqueued_at, members)
         if events.enqueue_is_heard():
@@ -235,17 +240,24 @@ class DatabaseBackend(BaseTaskBackend):
 
     def _checked(self, task: TaskOf[P, R]) -> TaskOf[P, R]:
         """Return the task as one of this backend, refused if it could not run here."""
-        self.validate_task(task)
+        known, kept = self._known.get(id(task), (None, task))
+        ours: Any = kept
+        if known is not task:
+            self.validate_task(task)
+            # Whoever asks a backend by its name may hold a task that was declared for another.
+            if task.backend != self.alias:
+                ours = unchecked_copy(task, backend=self.alias)
+            if len(self._known) >= MOST_COPIES:
+                self._known.clear()
+            # Tasks do not change; to look at one again would take longer than to write its job.
+            self._known[id(task)] = task, ours
         refuse_another(task)
-        # Whoever asks a backend by its name may hold a task that was declared for another.
-        return task if task.backend == self.alias else unchecked_copy(task, backend=self.alias)
+        return ours
 
     def _texts(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[str, str]:
         most = self.settings.max_arguments
-        return (
-            payload.write(args, "args", most_bytes=most),
-            payload.write(kwargs, "kwargs", most_bytes=most),
-        )
+        named = payload.write(kwargs, "kwargs", most_bytes=most) if kwargs else "{}"
+        return payload.write(args, "args", most_bytes=most), named
 
     def _new_job(self, task: AnyTask, id: UUID, args: str, kwargs: str) -> NewJob:
         """Return a job of this task that can be stored."""
@@ -275,6 +287,11 @@ class DatabaseBackend(BaseTaskBackend):
         """Wake whoever may run what was stored, when the caller's transaction has committed."""
         if self.settings.wakeup == "auto":
             announce(self.settings.database, self.alias, is_ready=is_ready)
+
+    def _draw_ids(self, count: int) -> list[UUID]:
+        if self.settings.id_function is None:
+            return identity.job_ids(count)
+        return [self._draw_id() for _ in range(count)]
 
     def _draw_id(self) -> UUID:
         draw = self.settings.id_function
@@ -315,8 +332,9 @@ def _plain(
     task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return arguments as the task will see them; refuse those that it does not take."""
-    bound(task, args, kwargs)
-    return payload.plain(list(args), "args"), payload.plain(dict(kwargs), "kwargs")
+    refuse_misfit(task, args, kwargs)
+    named = payload.plain(dict(kwargs), "kwargs") if kwargs else {}
+    return payload.plain(list(args), "args"), named
 
 
 def _id_of(result_id: object) -> UUID | None:

@@ -17,6 +17,9 @@ Call: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
 
 def checked_call(call: Any) -> Call:
     """Return what one member of `enqueue_many` says; refuse what is not a pair."""
+    if type(call) is tuple and len(call) == 2 and type(call[0]) is tuple and type(call[1]) is dict:
+        # As nearly everybody writes it, in a fifth of the time.
+        return call
     match call:
         case (list() | tuple() as args, Mapping() as kwargs):
             return args, kwargs
@@ -34,6 +37,23 @@ def bound(task: compat.AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) 
         return taken.bind(*given, **kwargs).arguments
     except TypeError as error:
         raise TypeError(f"{task.module_path}{taken}: {error}.") from None
+
+
+def refuse_misfit(task: compat.AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments that the function does not take, as `bound` does.
+
+    Whether they fit is a matter of how many there are and of their names, which are nearly always
+    the same for a task.
+    """
+    try:
+        _fits(task.func, len(args) + task.takes_context, tuple(kwargs))
+    except TypeError:
+        bound(task, args, kwargs)
+
+
+@lru_cache(maxsize=4096)
+def _fits(function: Callable[..., Any], count: int, names: tuple[str, ...]) -> None:
+    signature(function).bind(*[None] * count, **dict.fromkeys(names))
 
 
 def with_defaults(

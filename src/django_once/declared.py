@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from dataclasses import replace as copied
 from datetime import datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeAlias, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -184,12 +185,19 @@ class Task(compat.TaskOf[P, R]):
 
 def options_of(task: compat.AnyTask) -> dict[str, Any]:
     """Return what was said of a task in our words, wherever it had room for them."""
-    remembered = dict(registry.options_of(task.func))
-    own = {field.name for field in fields(task)}
-    for name in options.NAMES:
-        if name in own and getattr(task, name) is not None:
-            remembered[name] = getattr(task, name)
-    return remembered
+    said = dict(registry.options_of(task.func))
+    for name in _words_in(type(task)):
+        value = getattr(task, name)
+        if value is not None:
+            said[name] = value
+    return said
+
+
+@cache
+def _words_in(kind: Any) -> tuple[str, ...]:
+    """Return those of our words that a class of tasks has fields for; asked for each job."""
+    own = {field.name for field in fields(kind)}
+    return tuple(name for name in options.NAMES if name in own)
 
 
 def unchecked_copy(task: TaskKind, **changes: Any) -> TaskKind:

@@ -63,7 +63,8 @@ def success_is_heard() -> bool:
 
 def job_enqueued(sender: type, result: AnyResult) -> None:
     """Tell that a job was stored; the caller's transaction may still undo it."""
-    task_enqueued.send(sender, task_result=result)
+    if enqueue_is_heard():
+        task_enqueued.send(sender, task_result=result)
 
 
 def attempt_started(sender: type, job: object, path: str, read: Callable[[], AnyResult]) -> None:

@@ -58,7 +58,7 @@ def write(value: Any, name: str, *, most_bytes: int) -> str:
     """Return the JSON text of a plain value, refused when it is too large or not text at all."""
     text = _write(value)
     try:
-        size = len(text.encode())
+        size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
         raise ValueError(
             f"{name} holds text with a lone surrogate, which no database keeps: clean the text "
@@ -90,9 +90,19 @@ def _writer() -> Any:
 _write: Callable[[Any], str] = _writer()
 
 
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is a number, a text or a word of JSON's already; most are."""
+    kind = type(value)
+    if kind is int:
+        return bool(-LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER)
+    if kind is str:
+        return "\x00" not in value
+    return value is None or kind is bool or (kind is float and math.isfinite(value))
+
+
 def _plain(value: Any, place: str, depth: int) -> Any:
     """Return the value made of plain JSON types only, or refuse it by its place."""
-    if value is None or value is True or value is False:
+    if _is_plain(value):
         return value
     if isinstance(value, str):
         return _plain_text(value, place)
@@ -100,6 +110,9 @@ def _plain(value: Any, place: str, depth: int) -> Any:
         return _plain_number(value, place)
     if depth > DEEPEST:
         raise ValueError(f"{place} is nested deeper than {DEEPEST} levels.")
+    if type(value) is list:
+        # Asked first: to be told what is no Mapping takes longer than a short list.
+        return _plain_members(value, place, depth)
     if isinstance(value, (bytes, bytearray, memoryview)):
         raise TypeError(
             f"Unsupported type: {type(value)} at {place}. JSON has no bytes: pass text, "
@@ -108,11 +121,18 @@ def _plain(value: Any, place: str, depth: int) -> Any:
     if isinstance(value, Mapping):
         return _plain_mapping(value, place, depth)
     if isinstance(value, Sequence):
-        return [_plain(member, f"{place}[{i}]", depth + 1) for i, member in enumerate(value)]
+        return _plain_members(value, place, depth)
     raise TypeError(
         f"Unsupported type: {type(value)} at {place}. JSON keeps text, numbers, true, false, "
         "null, lists and objects."
     )
+
+
+def _plain_members(value: Sequence[Any], place: str, depth: int) -> list[Any]:
+    return [
+        member if _is_plain(member) else _plain(member, f"{place}[{i}]", depth + 1)
+        for i, member in enumerate(value)
+    ]
 
 
 def _plain_text(value: str, place: str) -> str:
@@ -141,7 +161,9 @@ def _plain_mapping(value: Mapping[Any, Any], place: str, depth: int) -> dict[str
                 "text, so the task would see another key than the caller."
             )
     return {
-        _plain(key, f"a key of {place}", depth): _plain(member, f"{place}[{key!r}]", depth + 1)
+        key if _is_plain(key) else _plain(key, f"a key of {place}", depth): (
+            member if _is_plain(member) else _plain(member, f"{place}[{key!r}]", depth + 1)
+        )
         for key, member in value.items()
     }
 

@@ -20,7 +20,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
-from django_once.sql import own
+from django_once.sql import own, prepared
 from django_once.sql.endings import BEGIN_SUCCESS
 from django_once.sql.predicates import CLAIMABLE, TAKING, WORKER_LIVES
 from django_once.sql.repeat import has_ended_transaction
@@ -55,14 +55,35 @@ class PostgreSQL(Statements):
         return f"({self.now} + {seconds} * interval '1 second')"
 
     def position(self, ordinal: str = "0", places: int = 1) -> str:
-        return f"((extract(epoch from {self.now}) * 1000000)::bigint + {ordinal})"
+        first = f"(extract(epoch from {self.now}) * 1000000)::bigint"
+        # As a query of its own it is reckoned once for all rows.
+        return first if ordinal == "0" else f"((SELECT {first}) + {ordinal})"
 
     def unpacked(self, columns: Mapping[str, str]) -> str:
         described = ", ".join(f"{name} {TYPES[kind]}" for name, kind in columns.items())
         return f"json_to_recordset(%s::json) AS o({described})"
 
+    def batch(
+        self, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]
+    ) -> tuple[str, list[Any]]:
+        # Arrays are read in half the time of JSON, and their text is quicker to write.
+        kinds = dict(columns)
+        of_column = dict(zip(columns, zip(*rows, strict=True), strict=True))
+        ordinality = ""
+        if "n" in kinds:
+            # The server counts by itself; it is from one on here, and only the order matters.
+            del kinds["n"]
+            ordinality = "WITH ORDINALITY "
+        arrays = ", ".join(f"%s::{TYPES[kind]}[]" for kind in kinds.values())
+        names = [*kinds, "n"] if ordinality else list(kinds)
+        table = f"unnest({arrays}) {ordinality}AS o({', '.join(names)})"
+        return table, [array(kinds[name], of_column[name]) for name in kinds]
+
     def as_moment(self, parameter: str) -> str:
         return f"{parameter}::timestamptz"
+
+    def inserted(self, sql: str, parameters: Sequence[Any]) -> Sequence[Any]:
+        return prepared.insert(self.connection, sql, parameters)
 
     def rows_by_index(self, sql: str, parameters: Sequence[Any]) -> list[Any]:
         if self._in_transaction():
@@ -176,3 +197,15 @@ class PostgreSQL(Statements):
             WHERE job.id = placed.id AND job.status = 'READY' AND job.position IS NULL
             RETURNING job.backend, job.gate"""
         return [Placed(*row) for row in self.rows_by_index(sql, [*parameters, most])]
+
+
+def array(kind: str, values: Sequence[Any]) -> str:
+    """Return values as the text of an array; texts hold no NUL."""
+    if kind == "uuid":
+        return "{" + ",".join([value.hex for value in values]) + "}"
+    if None in values:
+        written = ["NULL" if value is None else array(kind, [value])[1:-1] for value in values]
+        return "{" + ",".join(written) + "}"
+    # Escaped all at once, between marks that stand in no text.
+    joined = "\x00".join(map(str, values)).replace("\\", "\\\\").replace('"', '\\"')
+    return '{"' + joined.replace("\x00", '","') + '"}'

@@ -15,7 +15,6 @@ from django_once.sql.pauses import OPEN_QUEUE, UNCOVERED
 from django_once.sql.pieces import pieces
 from django_once.sql.predicates import STOPPED_BY
 from django_once.sql.values import Attempt, Holder, Lane, NewJob, Placed, Stored
-from django_once.sql.words import write_json
 
 # Two lanes that a worker knows, and whatever may lie between them.
 Gap = tuple[Lane | None, Lane | None]
@@ -40,8 +39,14 @@ class Statements(Endings):
             f"{computed}) RETURNING enqueued_at, position"
         )
         own = [self.key(job.id), job.args, job.kwargs]
-        ((enqueued_at, position),) = self.rows(sql, [*own, *parameters])
+        enqueued_at, position = self.inserted(sql, [*own, *parameters])
         return Stored(self.moment(enqueued_at), position is not None)
+
+    def inserted(self, sql: str, parameters: Sequence[Any]) -> Sequence[Any]:
+        """Run an INSERT of one row and return what it returns."""
+        (row,) = self.rows(sql, parameters)
+        found: Sequence[Any] = row
+        return found
 
     def insert_many(
         self, job: NewJob, members: Sequence[tuple[UUID, str, str]],
@@ -71,20 +76,23 @@ class Statements(Endings):
         )
         columns = {"job_id": "uuid", "n": "integer", "given": "text", "named": "text", **own}
         taken = ", ".join(["o.job_id", "o.given", "o.named", *(f"o.{name}" for name in own)])
-        sql = (
-            f"INSERT INTO once_job ({', '.join(['id', 'args', 'kwargs', *own])}, {names}) "
-            f"SELECT {taken}, {values}, {computed} FROM {self.unpacked(columns)}"
-            # Without a WHERE, SQLite takes what follows for the condition of a join.
-            f"{' WHERE true ' if at_conflict else ''}{at_conflict}"
-        )
-        batch: list[dict[str, Any]] = [
-            {"job_id": str(self.key(id)), "n": ordinal, "given": args, "named": kwargs}
-            for ordinal, (id, args, kwargs) in enumerate(members)
+        batch: list[Any] = [
+            (id, ordinal, args, kwargs) for ordinal, (id, args, kwargs) in enumerate(members)
         ]
-        for member, more in zip(batch, terms, strict=False):
-            member.update({name: more[name] for name in own})
+        if own:
+            batch = [
+                (*row, *(more[name] for name in own))
+                for row, more in zip(batch, terms, strict=True)
+            ]
         for piece in pieces(batch, _length):
-            self.count(sql, [*parameters, write_json(piece)])
+            table, unpacked = self.batch(columns, piece)
+            sql = (
+                f"INSERT INTO once_job ({', '.join(['id', 'args', 'kwargs', *own])}, {names}) "
+                f"SELECT {taken}, {values}, {computed} FROM {table}"
+                # Without a WHERE, SQLite takes what follows for the condition of a join.
+                f"{' WHERE true ' if at_conflict else ''}{at_conflict}"
+            )
+            self.count(sql, [*parameters, *unpacked])
 
     def new_columns(
         self, job: NewJob, ordinal: str = "0", places: int = 1, *, has_gate: bool = False
@@ -314,5 +322,6 @@ def _of_channel(job: NewJob) -> dict[str, Any]:
     return said
 
 
-def _length(member: Mapping[str, Any]) -> int:
-    return len(member["given"]) + len(member["named"])
+def _length(row: Sequence[Any]) -> int:
+    _, _, args, kwargs, *_ = row
+    return len(args) + len(kwargs)

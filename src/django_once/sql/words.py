@@ -55,6 +55,19 @@ class Words:
         """SQL for one JSON parameter, a list of objects, as the rows of a table `o`."""
         raise NotImplementedError
 
+    def batch(
+        self, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]
+    ) -> tuple[str, list[Any]]:
+        """SQL for rows of values as a table `o` of these columns, and its parameters."""
+        members = [
+            {
+                name: str(self.key(value)) if isinstance(value, UUID) else value
+                for name, value in zip(columns, row, strict=True)
+            }
+            for row in rows
+        ]
+        return self.unpacked(columns), [write_json(members)]
+
     def joined(self, *parts: str) -> str:
         """SQL for texts put together."""
         return "(" + " || ".join(parts) + ")"

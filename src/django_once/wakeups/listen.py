@@ -59,6 +59,8 @@ def announce(database: str, backend: str, *, is_ready: bool) -> None:
     if commits_apart:
         # Django has no hooks here; what is sent inside the transaction is heard after its commit.
         wakeup.send()
+    elif not connection.in_atomic_block:
+        wakeup()
     elif not _is_promised(connection, wakeup):
         transaction.on_commit(wakeup, using=database, robust=True)
 
