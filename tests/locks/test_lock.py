@@ -284,7 +284,24 @@ def lose_answers(times):
     with line(DATABASE) as own:
         own.ensure_connection()
         own.execute_wrappers.append(lose)
+        if getattr(own, "once_session", None) is not None:
+            own.once_session = Lossy(own.once_session, lose)
     return lost
+
+
+class Lossy:
+    """A prepared session whose answers go through a function that may lose them."""
+
+    def __init__(self, session, lose):
+        self.session, self.lose = session, lose
+
+    def rows(self, sql, parameters):
+        return self.lose(lambda *said: self.session.rows(*said[:2]), sql, parameters, False, {})
+
+    def count(self, sql, parameters):
+        return self.lose(
+            lambda sql, said, *_: self.session.count(sql, said), sql, parameters, 0, {}
+        )
 
 
 def test_a_lost_answer_is_asked_for_and_gives_the_same_lease():

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from django.db import Error, connections
+from django.db import DatabaseError, Error, InterfaceError, connections
 
 from django_once import clock
+from django_once.sql import own
 
 # A PostgreSQL that is asked to drop a database waits five seconds for its sessions to go.
 IDLE_SECONDS: Final = 1.0
@@ -77,12 +78,38 @@ def _give_back(database: str, connection: Any) -> None:
 
 
 def _opened(database: str) -> Any:
-    like = connections[database]
+    like: Any = connections[database]
+    if not own.may_begin(like):
+        return _plain(like)
+    connection = _prepared(like)
+    if connection is None:
+        connection = _plain(like)
+        # Where it does not answer, this raises, and nothing is concluded from it.
+        connection.ensure_connection()
+        own.refuse(database)
+    return connection
+
+
+def _prepared(like: Any) -> Any:
+    """Return a connection that keeps its statements prepared, as `once_session`, where it may."""
+    connection: Any = type(like)(own.settings_of(like.settings_dict), like.alias)
+    connection.inc_thread_sharing()
+    try:
+        connection.once_session = own.begun(connection)
+    except (DatabaseError, InterfaceError):
+        connection.once_session = None
+    if connection.once_session is None:
+        _close(connection)
+        return None
+    return connection
+
+
+def _plain(like: Any) -> Any:
     # A pool's last connection may be the one whose holder asks for this line.
     options = {name: value for name, value in like.settings_dict["OPTIONS"].items()
                if name != "pool"}  # fmt: skip
     settings = {**like.settings_dict, "OPTIONS": options, "AUTOCOMMIT": True}
-    connection: Any = type(like)(settings, database)
+    connection: Any = type(like)(settings, like.alias)
     connection.inc_thread_sharing()
     return connection
 

@@ -53,7 +53,7 @@ def session_of(alias: str) -> Session | None:
     if session is None and time.monotonic() >= _refusing.get(alias, 0.0):
         session = _opened(alias)
         if session is None:
-            _refusing[alias] = time.monotonic() + ASK_AGAIN
+            refuse(alias)
             return None
         sessions[alias] = session
     return session
@@ -92,28 +92,29 @@ class Session:
             self._wrapper.close()
 
 
-def _opened(alias: str) -> Session | None:
-    """Return a new session, or None where one cannot begin with settings.
+def may_begin(like: Any) -> bool:
+    """Return whether such a session is worth a try beside a connection like this."""
+    is_psycopg = getattr(like.Database, "__name__", "") == "psycopg"
+    return is_psycopg and time.monotonic() >= _refusing.get(like.alias, 0.0)
 
-    Raises the database's error when it does not answer at all.
+
+def refuse(alias: str) -> None:
+    """Ask for no such session for a while: something in between does not have it."""
+    _refusing[alias] = time.monotonic() + ASK_AGAIN
+
+
+def begun(wrapper: Any) -> Session | None:
+    """Return a session on a connection that `settings_of` describes, None where they are forgotten.
+
+    Raises the database's error when it does not answer, or refuses the settings.
     """
-    like: Any = connections[alias]
-    if getattr(like.Database, "__name__", "") != "psycopg":
-        return None
     from psycopg import Cursor  # noqa: PLC0415 - only PostgreSQL's users have it
 
-    # Where it does not answer, this raises, and nothing is concluded from it.
-    like.ensure_connection()
-    wrapper: Any = type(like)(_settings(like.settings_dict), alias)
-    try:
-        wrapper.ensure_connection()
-        raw = wrapper.connection
+    wrapper.ensure_connection()
+    raw = wrapper.connection
+    with wrapper.wrap_database_errors:
         ((kept,),) = raw.cursor().execute("SHOW plan_cache_mode").fetchall()
-    except (DatabaseError, InterfaceError):
-        kept = ""
     if kept != SETTINGS["plan_cache_mode"]:
-        with suppress(Error):
-            wrapper.close()
         return None
     raw.prepare_threshold = 0
     cursor: Any = Cursor(raw)
@@ -121,9 +122,30 @@ def _opened(alias: str) -> Session | None:
     return Session(wrapper, cursor)
 
 
-def _settings(like: dict[str, Any]) -> dict[str, Any]:
+def settings_of(like: dict[str, Any]) -> dict[str, Any]:
     """Return a connection's settings with those of the planner, and without a pool."""
     asked = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
     options = {name: value for name, value in like["OPTIONS"].items() if name != "pool"}
     options["options"] = f"{options.get('options', '')} {asked}".strip()
     return {**like, "OPTIONS": options, "AUTOCOMMIT": True}
+
+
+def _opened(alias: str) -> Session | None:
+    """Return a new session, or None where one cannot begin with settings.
+
+    Raises the database's error when it does not answer at all.
+    """
+    like: Any = connections[alias]
+    if not may_begin(like):
+        return None
+    # Where it does not answer, this raises, and nothing is concluded from it.
+    like.ensure_connection()
+    wrapper: Any = type(like)(settings_of(like.settings_dict), alias)
+    try:
+        session = begun(wrapper)
+    except (DatabaseError, InterfaceError):
+        session = None
+    if session is None:
+        with suppress(Error):
+            wrapper.close()
+    return session
