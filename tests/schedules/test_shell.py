@@ -10,6 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from django_once.models import Schedule, TaskExecution
+from django_once.scheduling.editing import enable
+from django_once.scheduling.running import backfill
 from django_once.testing import moved_clock
 from tests.schedules.rows import a_schedule, again, fire_all, jobs, now, records
 
@@ -198,6 +200,28 @@ def test_the_audit_says_where_its_evidence_begins():
 
     assert (status, audit["expected"]) == (0, 3)
     assert audit["evidence_from"].startswith(f"{first.due_at:%Y-%m-%dT%H:%M:%S}")
+
+
+def test_a_record_from_before_the_period_stands_for_moments_in_it():
+    schedule = a_schedule(due=-40_000, every=3600.0, enabled=False)
+    enable("default", schedule.pk)
+
+    status, audit = verified("--since", "5h")
+
+    assert (status, audit["missing"], audit["unexpected"]) == (0, [], [])
+    assert (audit["expected"], audit["skipped"]) == (5, {"disabled": 5})
+
+
+def test_a_moment_that_stood_for_many_and_runs_after_all_goes_on_standing_for_them():
+    schedule = a_schedule(due=-40_000, every=3600.0, enabled=False)
+    enable("default", schedule.pk)
+    first = schedule.next_due_at
+    backfill("default", schedule.pk, first, first + timedelta(minutes=61))
+
+    status, audit = verified("--since", "24h")
+
+    assert (status, audit["missing"], audit["expected"], audit["fired"]) == (0, [], 12, 2)
+    assert sum(audit["skipped"].values()) == 10
 
 
 def test_what_is_coalesced_by_thousands_still_balances():

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Final
 
 from django_once.definitions.moments import kind_of
-from django_once.definitions.schedule import Rule
+from django_once.definitions.schedule import MISSED, Rule
 from django_once.errors import InvalidOption
 from django_once.models import Schedule, TaskExecution
 from django_once.models.execution.look import Recorded, records_since
@@ -92,8 +92,7 @@ def verify(database: str, schedule: Schedule, since: datetime, now: datetime) ->
     if schedule.next_due_at is not None:
         due.discard(schedule.next_due_at)
     audit.expected = len(due)
-    known = [one for one in records_since(database, schedule.pk, floor) if one.due_at > floor]
-    _compare(audit, due, known)
+    _compare(audit, due, records_since(database, schedule.pk, floor))
     if schedule.enabled:
         _add_late(audit, rule, schedule, now)
     return audit
@@ -104,19 +103,24 @@ def _compare(audit: Audit, due: set[datetime], known: Sequence[Recorded]) -> Non
     jobs = Counter(one.job for one in known if one.job is not None)
     seen: set[datetime] = set()
     for one in known:
-        covered = {m for m in due if one.through and one.due_at <= m <= one.through}
+        # One record may stand for many moments; those with a record of their own are not its.
+        covered = {m for m in due if one.through and one.due_at < m <= one.through} - times.keys()
         seen |= covered | {one.due_at}
+        audit.skipped[one.reason or MISSED] += len(covered)
+        if one.due_at <= audit.begin:
+            continue
         if one.kind == TaskExecution.MANUAL:
             audit.by_hand += 1
             continue
         if one.status == TaskExecution.SKIPPED:
-            audit.skipped[one.reason] += max(1, len(covered))
+            audit.skipped[one.reason] += 1
         else:
             audit.fired += 1
         if times[one.due_at] > 1 or (one.job is not None and jobs[one.job] > 1):
             audit.doubled.append(one.due_at)
         if one.kind == TaskExecution.BY_RULE and one.due_at not in due and one.due_at <= audit.end:
             audit.unexpected.append(one.due_at)
+    audit.skipped = +audit.skipped
     audit.missing += sorted(due - seen)
 
 

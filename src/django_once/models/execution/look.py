@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Q
+
 from django_once import sql
 from django_once.models.execution.row import TaskExecution
 from django_once.sql import schedules
@@ -25,8 +27,9 @@ class Recorded:
 
 
 def records_since(database: str, schedule: UUID, since: datetime) -> list[Recorded]:
-    """Return the records of a schedule from a due moment on."""
-    rows = TaskExecution.objects.using(database).filter(schedule=schedule, due_at__gte=since)
+    """Return the records of a schedule that say anything of what was due since then."""
+    of_it = TaskExecution.objects.using(database).filter(schedule=schedule)
+    rows = of_it.filter(Q(due_at__gte=since) | Q(through__gte=since))
     names = [one.name for one in fields(Recorded)]
     return [Recorded(*row) for row in rows.order_by("due_at").values_list(*names)]
 

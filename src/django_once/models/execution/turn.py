@@ -48,7 +48,10 @@ def refuse(database: str, record: UUID) -> bool:
 def revive(
     database: str, schedule: UUID, due_at: datetime, job: UUID | None, lease: float | None
 ) -> UUID | None:
-    """Let a moment that was skipped run after all; return its record, or None without one."""
+    """Let a moment that was skipped run after all; return its record, or None without one.
+
+    The record goes on standing for the moments after it that were skipped with it.
+    """
     skipped = TaskExecution.objects.using(database).filter(
         schedule=schedule, due_at=due_at, status=TaskExecution.SKIPPED
     )
@@ -56,7 +59,7 @@ def revive(
     leased_until = None if lease is None else Now() + timedelta(seconds=lease)
     if record is None or not skipped.filter(pk=record).update(
         status=TaskExecution.PENDING, kind=TaskExecution.BACKFILL, reason="", job=job,
-        leased_until=leased_until, completed_at=None, kept_until=None, through=None,
+        leased_until=leased_until, completed_at=None, kept_until=None,
     ):  # fmt: skip
         return None
     return record
