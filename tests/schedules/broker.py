@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from typing import Any
 
@@ -11,6 +12,8 @@ from django_once.compat import BaseTaskBackend, TaskResult, TaskResultStatus
 deliveries: list[tuple[compat.AnyTask, list[Any], dict[str, Any]]] = []
 # The arguments of tasks whose deliveries a broker that is down for them refuses.
 refuses: list[Any] = []
+# With this argument the broker does not answer for a minute.
+HANGS = "hangs"
 
 
 class Broker(BaseTaskBackend):
@@ -21,6 +24,8 @@ class Broker(BaseTaskBackend):
 
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
         self.validate_task(task)
+        if HANGS in args:
+            time.sleep(60)
         if any(one in refuses for one in args):
             raise ConnectionError("the broker is down")
         deliveries.append((task, list(args), dict(kwargs)))

@@ -12,8 +12,10 @@ from django.db import connection, connections
 from django_once.models import Job, Schedule, TaskExecution
 from django_once.scheduling import audit
 from django_once.scheduling.firing import fire_due
+from tests.app.tasks import note_once
 from tests.jobs import in_threads
 from tests.processes.workers import until
+from tests.schedules.broker import HANGS
 from tests.schedules.rows import ADD, DATABASE, a_schedule, again, now, records
 
 pytestmark = [pytest.mark.engine, pytest.mark.races, pytest.mark.django_db(transaction=True)]
@@ -74,6 +76,22 @@ def test_a_scheduler_alone_fires_in_time_and_ends_when_it_is_told(schedulers):
     assert process.wait(10) == 0
     late = [one.created_at - one.due_at for one in TaskExecution.objects.filter(status="PENDING")]
     assert min(late).total_seconds() < 1
+
+
+def test_a_broker_that_hangs_delays_neither_the_others_nor_the_end(schedulers):
+    path = note_once.module_path
+    hangs = a_schedule("hangs", task=path, args=f'["{HANGS}"]', backend="broker")
+    process = schedulers()
+    until(lambda: records(hangs), 30, "its firing")
+
+    ours = a_schedule("ours", overlap="allow")
+    until(lambda: records(ours), 30, "a firing beside it")
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(30) == 0
+    assert time.monotonic() - began < 20
+    assert records(hangs) == [("PENDING", "")]
 
 
 def test_a_worker_fires_schedules_beside_its_jobs(start):

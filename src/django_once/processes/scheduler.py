@@ -13,9 +13,7 @@ import random
 import select
 import signal
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
-from uuid import UUID
 
 from django.db import connections
 
@@ -25,6 +23,7 @@ from django_once.models.execution.end import BATCH as CHORE_BATCH
 from django_once.models.execution.end import complete_ended, overdue, prune
 from django_once.models.execution.look import has_open_runs
 from django_once.models.schedule.due import seconds_to_next
+from django_once.processes.brokers import Brokers
 from django_once.processes.child import Wire
 from django_once.processes.persistence import Persistence
 from django_once.schedules import schedule_overdue
@@ -59,19 +58,17 @@ class Scheduler:
         self._unknown: frozenset[str] = frozenset()
         self._due_in: float | None = None
         self._chores_at = self._prunes_at = self._forgets_at = self._listens_at = 0.0
-        self._brokers: dict[str, ThreadPoolExecutor] = {}
+        self._brokers = Brokers()
 
     def run(self) -> int:
         """Fire until told to stop; return the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.stop)
-        dispatch.hand_over_by(self._hand_over)
+        dispatch.hand_over_by(self._brokers.hand_over)
         while not self.is_over:
             self._safely(self.turn)
             self._sleep()
-        for broker in self._brokers.values():
-            # What was not handed over stays recorded: others offer it when its lease has lapsed.
-            broker.shutdown(wait=False, cancel_futures=True)
+        self._brokers.end()
         self._listener.close()
         return 0
 
@@ -141,13 +138,6 @@ class Scheduler:
         while complete_ended(self.database) == CHORE_BATCH and not self.is_over:
             continue
 
-    def _hand_over(self, database: str, backend: str, record: UUID) -> None:
-        """Dispatch in a thread of this backend, so that a broker that hangs delays no other."""
-        broker = self._brokers.get(backend)
-        if broker is None:
-            broker = self._brokers[backend] = ThreadPoolExecutor(1, f"once-broker-{backend}")
-        broker.submit(_dispatch_apart, database, record)
-
     def _sleep(self) -> None:
         """Wait for the next due moment, a changed schedule or the next chore."""
         if self.is_over:
@@ -198,13 +188,3 @@ class Scheduler:
             events.ours.exception("scheduler.failed: it goes on with what is due next.")
             connections[self.database].close()
             self._persistence.failures += 1
-
-
-def _dispatch_apart(database: str, record: UUID) -> None:
-    """Dispatch in this thread, and leave no connection of it open."""
-    try:
-        dispatch.dispatch(database, record)
-    except Exception:  # noqa: BLE001 - the top of a thread, whose errors nobody else would tell
-        events.ours.exception("schedule.undispatched record=%s: it is offered again.", record)
-    finally:
-        connections.close_all()
