@@ -13,7 +13,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.core.exceptions import FieldDoesNotExist
-from django.db import router, transaction
+from django.db import connections, router, transaction
 from django.db.models import QuerySet
 
 from django_once.errors import FenceRefused, InvalidOption, shortened
@@ -84,6 +84,9 @@ class Guarded:
     def _refuse_the_others(self) -> None:
         """Raise when rows have seen a higher fence: it only grows, so they are seen afterwards."""
         above = self._rows.using(self._database).filter(**{f"{self._column}__gt": self._fence})
+        if connections[self._database].vendor == "mysql":
+            # Under REPEATABLE READ a plain look shows what was there when the transaction began.
+            above = above.select_for_update()
         seen = above.order_by(f"-{self._column}").values_list(self._column, flat=True).first()
         if seen is not None:
             raise FenceRefused(
