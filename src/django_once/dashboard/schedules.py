@@ -50,10 +50,11 @@ def show_one(visit: Visit, id: UUID) -> Shown:
     if one is None:
         raise NotThere("There is no such schedule in this database: it was deleted.")
     rows = TaskExecution.objects.using(visit.database).filter(schedule=id)
+    missed = _missed(visit, one)
     context: dict[str, Any] = {
         "told": Told(one, state_of(one, visit.now), rule_in_words(one)),
         "records": rows.order_by("-due_at")[:MOST_RECORDS], "coming": _coming(one, visit.now),
-        "missed": _missed(visit, one), "begin": visit.now - LOOKED_BACK,
+        "missed": missed, "skipped": [] if missed is None else sorted(missed.skipped.items()),
     }  # fmt: skip
     return Shown("schedules", one.name, "once/schedule.html", context)
 

@@ -34,6 +34,11 @@ class Told:
     knows: int
 
     @property
+    def busy(self) -> int:
+        """How many of its slots are busy; it claims some jobs ahead."""
+        return min(self.held, self.worker.concurrency)
+
+    @property
     def left_out(self) -> int:
         """How many of its jobs are not listed."""
         return self.held - len(self.jobs)

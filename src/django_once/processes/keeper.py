@@ -40,7 +40,7 @@ from django_once.models.job.locked import let_go_overlooked
 from django_once.models.job.ready import promote, seconds_to_next_due
 from django_once.models.pause.stop import end_lapsed
 from django_once.models.stops import let_go_unstopped, look_after_tallies
-from django_once.models.worker import expire, renew, unrenewed
+from django_once.models.worker import expire, is_to_drain, renew, unrenewed
 from django_once.processes import board, coroner, limits, preflight
 from django_once.processes.board import Board, Place
 from django_once.processes.child import EX_CONFIG, Wire, has_exited, send
@@ -93,6 +93,8 @@ class Keeper:
         self._let_go_at = self._look_again_at = 0.0
         self._renew_at = self._sweep_at = self._due_at = self._listen_at = 0.0
         self._reading_since = clock.uptime()
+        self._supervisor = os.getppid()
+        self._is_draining = False
 
     def run(self) -> int:
         """Keep until the supervisor is gone; return the exit status."""
@@ -227,6 +229,18 @@ class Keeper:
         self._admit()
         self._let_go()
         self._let_locks_go()
+        self._drain_if_asked()
+
+    def _drain_if_asked(self) -> None:
+        """Pass on, once, that an operator wants these workers to drain: a second signal kills."""
+        held = [one.worker for one in self.board.places if one.state in (board.IDLE, board.BUSY)]
+        if self._is_draining or not held:
+            return
+        _, asked = self._persistence.tried(lambda: is_to_drain(self._database, held))
+        # Whose parent is gone has another one now, which is nobody's to signal.
+        if asked and os.getppid() == self._supervisor:
+            self._is_draining = True
+            send(self._supervisor, signal.SIGTERM)
 
     def _let_go(self) -> None:
         """End pauses whose time is over; let go what they blocked, and what was overlooked."""
