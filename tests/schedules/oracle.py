@@ -10,11 +10,14 @@ are affected. Jobs which are specified with wildcards are run based on the new t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 MINUTE = timedelta(minutes=1)
+# So many are kept: every expression looks at the same days around a change.
+FEW = timedelta(days=7)
 BOUNDS = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7)]
 NAMES = [{}, {}, {}] + [
     {name: n for n, name in enumerate(words.split(), first)}
@@ -27,13 +30,11 @@ NAMES = [{}, {}, {}] + [
 
 def firings(expression: str, zone_name: str, begin: datetime, end: datetime) -> list[datetime]:
     """Return every minute in [begin, end) at which cron would start the job."""
-    zone = ZoneInfo(zone_name)
     sets, stars = parsed(expression)
     is_wild = stars[0] or stars[1]
     found = []
-    seen = begin.astimezone(zone).replace(tzinfo=None) - MINUTE
-    for instant in minutes(begin, end):
-        wall = instant.astimezone(zone).replace(tzinfo=None)
+    seen = begin.astimezone(ZoneInfo(zone_name)).replace(tzinfo=None) - MINUTE
+    for instant, wall in walls(zone_name, begin, end):
         step = wall - seen
         if is_wild or step == MINUTE:
             due = matches(wall, sets, stars)
@@ -49,11 +50,21 @@ def firings(expression: str, zone_name: str, begin: datetime, end: datetime) -> 
     return found
 
 
-def minutes(begin: datetime, end: datetime) -> Iterator[datetime]:
-    instant = begin
+def walls(zone_name: str, begin: datetime, end: datetime) -> Iterable[tuple[datetime, datetime]]:
+    """Return each minute, and what a clock on the wall shows then."""
+    return _few(zone_name, begin, end) if end - begin < FEW else _shown(zone_name, begin, end)
+
+
+def _shown(zone_name: str, begin: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+    zone, instant = ZoneInfo(zone_name), begin
     while instant < end:
-        yield instant
+        yield instant, instant.astimezone(zone).replace(tzinfo=None)
         instant += MINUTE
+
+
+@lru_cache(maxsize=32)
+def _few(zone_name: str, begin: datetime, end: datetime) -> list[tuple[datetime, datetime]]:
+    return list(_shown(zone_name, begin, end))
 
 
 def parsed(expression: str) -> tuple[list[set[int]], list[bool]]:
@@ -86,6 +97,7 @@ def matches(wall: datetime, sets: list[set[int]], stars: list[bool]) -> bool:
     return by_day and by_weekday if stars[2] or stars[4] else by_day or by_weekday
 
 
+@lru_cache
 def changes(zone_name: str, begin: datetime, end: datetime) -> list[datetime]:
     """Return the hours in which a zone changes its offset."""
     zone, found, instant = ZoneInfo(zone_name), [], begin
