@@ -31,6 +31,8 @@ ENTRIES: Final[dict[str, Entry]] = {
     "threads": Entry(),
     "pickup": Entry(),
     "wakeups": Entry(POSTGRESQL, "usual"),
+    "locks": Entry(POSTGRESQL, "usual"),
+    "schedules": Entry(POSTGRESQL, "usual"),
     "idle": Entry(EVERYWHERE, "usual"),
     "memory": Entry(EVERYWHERE, "usual"),
     "unanalyzed": Entry(POSTGRESQL, "usual"),

@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from bench.figures import Figure
-from bench.measures import backlog, drain, enqueue, held, idle, lanes, memory, pickup
+from bench.measures import (
+    backlog,
+    drain,
+    enqueue,
+    held,
+    idle,
+    lanes,
+    locks,
+    memory,
+    pickup,
+    schedules,
+)
 from bench.session import Session
 
 MEASURES: Final[dict[str, Callable[[Session], Iterator[Figure]]]] = {
@@ -19,6 +30,8 @@ MEASURES: Final[dict[str, Callable[[Session], Iterator[Figure]]]] = {
     "threads": drain.threads,
     "pickup": pickup.pickup,
     "wakeups": pickup.wakeups,
+    "locks": locks.locks,
+    "schedules": schedules.due_at_once,
     "idle": idle.idle,
     "memory": memory.child,
     "unanalyzed": backlog.never_analyzed,
