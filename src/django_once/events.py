@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from django.utils.log import RequireDebugTrue
 
-from django_once import compat
+from django_once import compat, counting
 from django_once.compat import (
     AnyResult,
     TaskResultStatus,
@@ -95,6 +95,7 @@ def job_finished(
 
 def attempt_superseded(job: object, attempt: int) -> None:
     """Tell that an attempt was ended by somebody else: its outcome was not kept."""
+    counting.count([counting.Label(counting.SUPERSEDED)])
     ours.warning(
         "attempt.superseded job=%s attempt=%s: it was ended by somebody else before; "
         "its outcome was not kept.",
@@ -146,6 +147,7 @@ def task_unknown(job: object, task: str) -> None:
 
 def job_swept(swept: Any, why: str = "is gone") -> None:
     """Tell that a job was taken from a worker that is gone, and what is known of its end."""
+    counting.count([counting.Label(counting.ATTEMPTS, swept.task, "", swept.reason or "lost")])
     ours.warning(
         "job.swept job=%s task=%s worker=%s state=%s reason=%s: its worker %s.",
         swept.id,
@@ -176,6 +178,7 @@ def series_superseded(turn: Any, generation: int) -> None:
 
 def worker_expired(worker: object) -> None:
     """Tell that a worker was declared lost because its lease had lapsed."""
+    counting.count([counting.Label(counting.LEASES_LOST)])
     ours.warning("worker.expired worker=%s: its lease lapsed; its jobs go back.", worker)
 
 

@@ -372,5 +372,33 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('task', 'backend'), name='once_declaration_task')],
             },
         ),
+        migrations.CreateModel(
+            name='Broadcast',
+            fields=[
+                ('id', models.UUIDField(db_default=django_once.models.fields.RandomUUID(), editable=False, primary_key=True, serialize=False)),
+                ('line', django_once.models.fields.Name(db_default='', max_length=63)),
+                ('told', models.TextField(db_default='{}')),
+                ('told_at', django_once.models.fields.Moment(db_default=django_once.clock.Now())),
+            ],
+            options={
+                'db_table': 'once_broadcast',
+            },
+        ),
+        migrations.CreateModel(
+            name='Figure',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('backend', django_once.models.fields.Name(db_default='default', max_length=64)),
+                ('name', django_once.models.fields.Name(db_default='', max_length=32)),
+                ('task', django_once.models.fields.Name(db_default='', max_length=255)),
+                ('queue', django_once.models.fields.Name(db_default='', max_length=64)),
+                ('outcome', django_once.models.fields.Name(db_default='', max_length=32)),
+                ('value', models.BigIntegerField(db_default=0)),
+            ],
+            options={
+                'db_table': 'once_figure',
+                'constraints': [models.UniqueConstraint(fields=('backend', 'name', 'task', 'queue', 'outcome'), name='once_figure_label')],
+            },
+        ),
         migrations.RunPython(functions.create, functions.drop),
     ]

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
-from django_once import compat, declare, events, payload, redaction
+from django_once import compat, counting, declare, events, payload, redaction
 from django_once.backend import DatabaseBackend
 from django_once.definitions.ends import Cancel, Snooze
 from django_once.definitions.options import AT_MOST_ONCE
@@ -31,6 +33,7 @@ from django_once.sql.values import (
     RAISED,
     RELEASED,
     SNOOZED,
+    SUPERSEDED,
     TIMED_OUT,
     UNKNOWN_TASK,
     Attempt,
@@ -253,6 +256,23 @@ def _entry(kind: str, attempt: Attempt, exception: BaseException) -> str:
         worker=attempt.worker_name,
         history_length=attempt.history_length,
     )
+
+
+def counted(batch: list[Ended], superseded: set[UUID]) -> Iterator[counting.Label]:
+    """Yield what the figures say of attempts that ended."""
+    for ended in batch:
+        attempt, outcome = ended.attempt, ended.outcome
+        if outcome is None:
+            word = SUPERSEDED if isinstance(ended.exception, Superseded) else "successful"
+        elif attempt.id in superseded:
+            word = SUPERSEDED
+        elif outcome.status == Job.SUCCESSFUL:
+            word = "successful"
+        elif outcome.status == Job.FAILED:
+            word = "failed" if outcome.reason == RAISED else outcome.reason
+        else:
+            word = "retried" if outcome.failed else outcome.reason or outcome.blocked_by
+        yield counting.Label(counting.ATTEMPTS, attempt.task, attempt.queue, word)
 
 
 def tell_finished(backend: DatabaseBackend, ended: Ended) -> None:

@@ -34,6 +34,7 @@ from django_once import clock, events
 from django_once.backend import DatabaseBackend
 from django_once.crash import crash_point
 from django_once.declarations import publish
+from django_once.models.figure import write_down
 from django_once.models.gate.admit import admit_waiting
 from django_once.models.job.expire import relieve, sweep
 from django_once.models.job.locked import let_go_overlooked
@@ -222,6 +223,7 @@ class Keeper:
         _, swept = self._persistence.tried(lambda: sweep(self._database))
         for job in swept or ():
             events.job_swept(job)
+        self._persistence.tried(lambda: write_down(self._database, self.backend.alias))
         if swept:
             # What waits at a gate came back without a place.
             self._sweep_at = self._due_at = 0.0

@@ -15,11 +15,12 @@ from queue import Empty, SimpleQueue
 from typing import Final
 from uuid import UUID
 
-from django_once import events
+from django_once import counting, events
 from django_once.backend import DatabaseBackend
 from django_once.crash import crash_point
 from django_once.definitions.options import EXACTLY_ONCE
 from django_once.models import Job
+from django_once.models.figure import write_down
 from django_once.models.gate.admit import admit
 from django_once.models.job.locked import await_locks
 from django_once.models.job.settle import mark_started, settle, what_became
@@ -42,6 +43,8 @@ BATCH: Final = 500
 LONG: Final = 0.1
 # When a key is asked for again that a writer held.
 SOON: Final = 0.01
+# How long figures wait in memory; a process that is killed loses so much of them.
+FIGURES: Final = 5.0
 # How long a body must run before the database is asked whether it should end, and how often then.
 WATCHED: Final = 1.0
 
@@ -66,6 +69,7 @@ class Settler(threading.Thread):
         self._marked: set[tuple[UUID, UUID]] = set()
         self._watch_at = 0.0
         self._announce_at: float | None = None
+        self._figures_at = time.monotonic() + FIGURES
         self._ordered: set[str] = set()
         self._persistence = Persistence(backend.settings.database, "settler")
 
@@ -112,6 +116,7 @@ class Settler(threading.Thread):
                 self._admit_next()
             self._look_after_long_ones()
             self._announce_what_is_due_later(is_last)
+            self._write_figures(is_last)
 
     def _gather(self) -> bool:
         """Wait for ends and take what is there; return whether to finish after it."""
@@ -206,6 +211,7 @@ class Settler(threading.Thread):
             self._persistence.wait()
 
     def _tell(self, batch: list[Ended], superseded: set[UUID]) -> None:
+        counting.count(ends.counted(batch, superseded))
         are_heard = events.success_is_heard()
         for ended in batch:
             if ended.outcome is not None and ended.attempt.id in superseded:
@@ -239,6 +245,15 @@ class Settler(threading.Thread):
         if self._announce_at is not None and (is_last or time.monotonic() >= self._announce_at):
             self._announce_at = None
             self._say(is_ready=False)
+
+    def _write_figures(self, is_last: bool) -> None:
+        """Add what was counted to the figures, now and then; they are for graphs, and can wait."""
+        now = time.monotonic()
+        if is_last or now >= self._figures_at:
+            self._figures_at = now + FIGURES
+            self._persistence.tried(
+                lambda: write_down(self.backend.settings.database, self.backend.alias)
+            )
 
     def _say(self, *, is_ready: bool) -> None:
         if self.backend.settings.wakeup == "auto":
