@@ -32,7 +32,7 @@ from django_once.admin.listing import MOST_LISTED, NAMED, PER_PAGE, FirstPages, 
 from django_once.clock import Now
 from django_once.management.screen import printable
 from django_once.management.selection import counted
-from django_once.management.steering import retry_jobs
+from django_once.management.steering import logged_in_admin, of_jobs, retry_jobs
 from django_once.models import Job
 from django_once.models.fields import Moment
 from django_once.models.job import look
@@ -126,9 +126,10 @@ class JobAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def retry_selected(self, request: HttpRequest, queryset: models.QuerySet[Job]) -> None:
         """Make them ready again, and tell how many."""
         chosen = self._chosen(request, queryset, "Retried.")
-        retried = retry_jobs(
-            places.backends_in(queryset.db), queryset.db, [job.pk for job in chosen]
-        )
+        ids = [job.pk for job in chosen]
+        with logged_in_admin(queryset.db, request.user, "retry", "job", **of_jobs(ids)) as log:
+            retried = retry_jobs(places.backends_in(queryset.db), queryset.db, ids)
+            log.tell(f"{counted(retried)} retried.", retried)
         parts = [f"{counted(retried)} retried"]
         left = len(chosen) - retried
         if left:
@@ -141,7 +142,11 @@ class JobAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def cancel_selected(self, request: HttpRequest, queryset: models.QuerySet[Job]) -> None:
         """End those that wait, ask those that run to end, and tell how many of each."""
         chosen = self._chosen(request, queryset, "Cancelled.")
-        answer = cancel(queryset.db, [job.pk for job in chosen])
+        ids = [job.pk for job in chosen]
+        with logged_in_admin(queryset.db, request.user, "cancel", "job", **of_jobs(ids)) as log:
+            answer = cancel(queryset.db, ids)
+            done = answer.ended + answer.requested
+            log.tell(f"{counted(done)} cancelled or asked to end.", done)
         parts = [f"{counted(answer.ended)} cancelled"]
         if answer.requested:
             parts.append(f"{answer.requested:,} asked to end")

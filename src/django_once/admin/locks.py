@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from django_once import events
 from django_once.admin import places, text
 from django_once.management.screen import length, printable
+from django_once.management.steering import logged_in_admin
 from django_once.models import Lock
 from django_once.models.lock import NOW, end_by_force, holders_of, state_of
 from django_once.sql.lines import close_idle, line
@@ -134,20 +135,24 @@ class LockAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def release_selected(self, request: HttpRequest, queryset: models.QuerySet[Lock]) -> None:
         """End the holdings by force; their holders find the locks lost."""
         by, reason = f"{request.user.get_username()} (admin)", "taken away in the admin"
-        ended = self._ended(queryset, by, reason)
+        ended = self._ended(queryset, request.user, by, reason)
         user: Any = request.user.pk
         LogEntry.objects.log_actions(user, ended, CHANGE, "Took it from its holder.")
         level = messages.SUCCESS if ended else messages.WARNING
         word = "lock" if len(ended) == 1 else "locks"
         self.message_user(request, f"Took {len(ended)} {word} from their holders.", level)
 
-    def _ended(self, locks: Iterable[Lock], by: str, reason: str) -> list[Lock]:
+    def _ended(self, locks: Iterable[Lock], user: Any, by: str, reason: str) -> list[Lock]:
         ended = []
         for lock in locks:
             database = str(lock._state.db)
-            with line(database) as connection:
+            with (
+                logged_in_admin(database, user, "release", "lock", lock.name, reason=reason) as log,
+                line(database) as connection,
+            ):
                 if end_by_force(connection, lock.name, by, reason):
                     ended.append(lock)
                     events.lock_broken(lock.name, by, reason)
+                log.tell("Taken from its holder.", int(lock in ended))
             close_idle(database, 0.0)
         return ended

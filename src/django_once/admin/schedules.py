@@ -21,6 +21,7 @@ from django_once.admin.text import NOTHING
 from django_once.compat import InvalidTask, InvalidTaskBackend
 from django_once.definitions import schedule
 from django_once.errors import InvalidOption, OnceError
+from django_once.management.steering import logged_in_admin
 from django_once.management.verbs.schedules import rule_in_words, state_of
 from django_once.models import Schedule, TaskExecution
 from django_once.scheduling import editing, readings, running
@@ -172,10 +173,13 @@ class ScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """Store it by the verbs of schedules, which fire first what was due."""
         said = {name: form.cleaned_data[name] for name in WORDS if name in form.cleaned_data}
         database = readings.home()
-        if change:
-            editing.change(database, row.pk, **{name: said[name] for name in form.changed_data})
-        else:
-            row.pk = editing.add(database, **said)
+        act = "edit" if change else "add"
+        with logged_in_admin(database, request.user, act, "schedule", said["name"]) as log:
+            if change:
+                editing.change(database, row.pk, **{name: said[name] for name in form.changed_data})
+            else:
+                row.pk = editing.add(database, **said)
+            log.tell(f"Stored: {', '.join(form.changed_data)}.")
         row.refresh_from_db(using=database)
 
     @admin.action(description="Enable selected schedules", permissions=["change"])
@@ -205,7 +209,12 @@ class ScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         done = 0
         for row in queryset:
             try:
-                verb(queryset.db, row.pk)
+                with logged_in_admin(
+                    queryset.db, request.user, verb.__name__.removesuffix("_now"), "schedule",
+                    row.name,
+                ) as log:  # fmt: skip
+                    verb(queryset.db, row.pk)
+                    log.tell(f"It was {word}.")
                 done += 1
             except OnceError as refused:
                 self.message_user(request, f"{row.name}: {refused}", messages.ERROR)

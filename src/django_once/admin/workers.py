@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from django_once.admin import places, text
 from django_once.admin.filters import BackendChoice, WorkerStateChoice
-from django_once.admin.lines import column, moment, value
+from django_once.admin.lines import column, moment
 from django_once.clock import Now
 from django_once.management.screen import length, printable
 from django_once.models import Job, Worker
@@ -48,6 +48,12 @@ def jobs(worker: Any) -> str:
 def queues(worker: Any) -> str:
     """Return from which queues it takes."""
     return printable(", ".join(map(str, json.loads(worker.queues)))) or text.NOTHING
+
+
+@admin.display(description="tasks it knows")
+def tasks(worker: Any) -> SafeString | str:
+    """Return the paths of the tasks that it can run."""
+    return text.value(worker.tasks)
 
 
 @admin.display(description="name")
@@ -126,7 +132,7 @@ class WorkerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             column("version", "version"), column("supervisor", "supervisor"),
             moment("started", "started_at"), moment("renewed", "renewed_at"),
             moment("leased until", "leased_until"), moment("lost", "lost_at"),
-            moment("stopped", "stopped_at"), value("tasks it knows", "tasks"),
+            moment("stopped", "stopped_at"), tasks,
         )  # fmt: skip
         return [(None, {"fields": [line for line in told if line(worker) != text.NOTHING]})]
 

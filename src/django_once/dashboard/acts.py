@@ -220,8 +220,8 @@ def _drain(visit: Visit) -> Outcome:
         if not names:
             log.tell("That worker has ended, or drains already.", 0)
             return False, log.outcome, 0
-        log.tell(f"{', '.join(names)}: takes nothing more, finishes what runs, and ends.",
-                 len(names))  # fmt: skip
+        says = "They take nothing more, finish what runs, and end."
+        log.tell(f"Asked to drain: {', '.join(names)}. {says}", len(names))
     return True, log.outcome, len(names)
 
 

@@ -120,11 +120,13 @@ def _worked(visit: Visit, course: Course) -> Course:
     after = _place(course.after)
     until = time.monotonic() + SECONDS
     looked_at, done, is_over = course.looked_at, course.done, False
-    while not is_over and time.monotonic() < until:
+    while True:
         page = window.page(BATCH, after)
         ids = _fitting(visit, meant, page)
         looked_at, done = looked_at + len(ids), done + _changed(visit, course.verb, ids)
         after, is_over = page.edge, page.edge is None
+        if is_over or time.monotonic() > until:
+            break
     return replace(course, after=jobs.written(after), looked_at=looked_at, done=done,
                    is_over=is_over)  # fmt: skip
 

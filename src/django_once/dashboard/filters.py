@@ -163,9 +163,10 @@ def _unquoted(found: re.Match[str]) -> str:
             raise FilterError("This quotation mark is not closed.", begin + at, found.end())
         parts.append(re.sub(r"\\(.)", r"\1", closed[1]))
         at = closed.end()
-    if not parts:
+    text = "".join(parts)
+    if not text:
         raise FilterError("Nothing stands between the quotation marks.", begin, found.end())
-    return "".join(parts)
+    return text
 
 
 def _clause(word: Said, now: datetime) -> Clause:

@@ -114,7 +114,7 @@ class Window:
         ((count,),) = self.statements.rows(sql, [*parameters, *self.outer_parameters])
         return int(count), int(looked_at) >= most
 
-    def _window(self, after: Place | None, width: int = WIDTH) -> tuple[str, list[Any]]:
+    def _window(self, after: Place | None, width: int | None = None) -> tuple[str, list[Any]]:
         conditions, parameters = list(self.inner), list(self.parameters)
         if after is not None:
             condition, more = self._behind(after)
@@ -125,7 +125,7 @@ class Window:
         order = "" if self.is_whole else f" {self._order(moment)}"
         return (
             f"SELECT id, {moment} AS moment{self._read()} FROM once_job{where}{order} LIMIT %s",
-            [*parameters, width],
+            [*parameters, WIDTH if width is None else width],
         )
 
     def _order(self, moment: str) -> str:

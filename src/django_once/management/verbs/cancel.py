@@ -16,6 +16,7 @@ from django_once.management.selection import (
     is_agreed,
     preview,
 )
+from django_once.management.steering import in_words, logged_in_shell
 from django_once.models.job.cancel import cancel
 from django_once.models.job.look import BLOCKED, READY, RUNNING, SCHEDULED
 
@@ -41,13 +42,17 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
     asked = ended = requested = busy = 0
     bar = screen.progress("Cancelling", jobs)
     for one in choice:
-        for page in one.pages():
-            answer = cancel(one.place.database, page)
-            asked += len(page)
-            ended += answer.ended
-            requested += answer.requested
-            busy += answer.busy
-            bar.advance(len(page))
+        before = ended + requested
+        with logged_in_shell(one.place.database, "cancel", "jobs", in_words(options)) as log:
+            for page in one.pages():
+                answer = cancel(one.place.database, page)
+                asked += len(page)
+                ended += answer.ended
+                requested += answer.requested
+                busy += answer.busy
+                bar.advance(len(page))
+            done = ended + requested - before
+            log.tell(f"{counted(done)} cancelled or asked to end.", done)
     bar.end()
     had_ended = asked - ended - requested - busy
     if screen.is_json:

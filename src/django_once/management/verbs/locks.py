@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,6 +14,7 @@ from django_once import events
 from django_once.locks.place import checked_name
 from django_once.management.places import OK, PROBLEM, USAGE, add_backend, places
 from django_once.management.screen import Cell, Column, Screen, add_json, ago, length
+from django_once.management.steering import logged_in_shell, shell_user
 from django_once.models import Lock
 from django_once.models.lock import HELD, LAPSED, end_by_force, holders_of, known, look, state_of
 from django_once.sql.lines import close_idle, line
@@ -91,9 +90,11 @@ def _taken_away(
     if not options["yes"] and not screen.ask(f"Take lock {name!r} from {holder!r}?"):
         screen.say("Nothing was changed.")
         return PROBLEM
-    by = f"{getpass.getuser()}@{socket.gethostname()}"[:LONGEST_REASON]
-    with _own_line(database) as connection:
-        was_taken = end_by_force(connection, name, by, reason)
+    by = shell_user()
+    with logged_in_shell(database, "release", "lock", name, reason=reason) as log:
+        with _own_line(database) as connection:
+            was_taken = end_by_force(connection, name, by, reason)
+        log.tell("Taken from its holder." if was_taken else "Released meanwhile.", int(was_taken))
     if not was_taken:
         screen.tell(f"Lock {name!r} was released meanwhile.")
         return PROBLEM

@@ -6,8 +6,6 @@ time is over.
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -19,6 +17,7 @@ from django_once.definitions import registry
 from django_once.errors import InvalidOption
 from django_once.management.places import OK, USAGE, add_backend, places
 from django_once.management.screen import Column, Screen, add_json, ago, one_line, written
+from django_once.management.steering import logged_in_shell, shell_user
 from django_once.models import Pause
 from django_once.models.job import look
 from django_once.models.pause.stop import KINDS, pause, pauses
@@ -58,10 +57,15 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
     if len(reason) > LONGEST:
         raise CommandError(f"--reason has at most {LONGEST} characters.", returncode=USAGE)
     until = _until(options["until"])
-    by = f"{getpass.getuser()}@{socket.gethostname()}"[:LONGEST]
+    by = shell_user()
     for place in places(options["backend"]):
         for backend in place.backends:
-            pause(place.database, backend.alias, kind, name, reason=reason, until=until, by=by)
+            database, alias = place.database, backend.alias
+            with logged_in_shell(
+                database, "pause", kind, name, backend=alias, reason=reason
+            ) as log:
+                pause(database, alias, kind, name, reason=reason, until=until, by=by)
+                log.tell("Paused.")
     if screen.is_json:
         screen.json({"kind": kind, "name": name, "paused": True})
     else:

@@ -15,6 +15,7 @@ from django_once.backend import DatabaseBackend
 from django_once.management.places import OK, PROBLEM, USAGE, add_backend, places
 from django_once.management.screen import Progress, Screen, add_json
 from django_once.management.selection import counted, span
+from django_once.management.steering import logged_in_shell
 from django_once.models.job.prune import BATCH, count_prunable, prune_from
 from django_once.models.worker import forget
 from django_once.processes.janitor import WORKERS_KEPT
@@ -73,7 +74,7 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
     if is_asked and not screen.ask(f"Delete {counted(jobs)} for ever?"):
         return PROBLEM
     bar = screen.progress("Pruning", jobs)
-    deleted = sum(_prune(age, batch, bar) for age in ages)
+    deleted = sum(_pruned(age, batch, bar) for age in ages)
     bar.end()
     workers = 0
     if not options["queue"] and not options["status"]:
@@ -90,6 +91,16 @@ def _age(backend: DatabaseBackend, older_than: timedelta | None, options: dict[s
     return Age(
         backend, kept, queue, count_prunable(backend.database, backend.alias, kept, queue=queue)
     )
+
+
+def _pruned(age: Age, batch: int, bar: Progress) -> int:
+    kept = ", ".join(f"{status} {length}" for status, length in age.kept.items())
+    about = f"queue:{age.queue} older than {kept}" if age.queue else f"older than {kept}"
+    alias = age.backend.alias
+    with logged_in_shell(age.backend.database, "prune", "jobs", about, backend=alias) as log:
+        deleted = _prune(age, batch, bar)
+        log.tell(f"{counted(deleted)} deleted.", deleted)
+    return deleted
 
 
 def _prune(age: Age, batch: int, bar: Progress) -> int:

@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 
 from django_once.management.places import OK, PROBLEM, add_backend, places
 from django_once.management.screen import Screen, add_json
+from django_once.management.steering import logged_in_shell
 from django_once.management.verbs.pause import BREAKER, add_what, meant
 from django_once.models.pause.stop import KINDS, resume
 from django_once.models.tally.breaker import close
@@ -43,6 +44,10 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
 
 
 def _gone_on(database: str, backend: str, kind: str, name: str) -> bool:
-    return (
-        close(database, backend, name) if kind == BREAKER else resume(database, backend, kind, name)
-    )
+    with logged_in_shell(database, "resume", kind, name, backend=backend) as log:
+        if kind == BREAKER:
+            has_gone_on = close(database, backend, name)
+        else:
+            has_gone_on = resume(database, backend, kind, name)
+        log.tell("It goes on." if has_gone_on else "It was not stopped.", int(has_gone_on))
+    return has_gone_on

@@ -16,7 +16,7 @@ from django_once.management.selection import (
     is_agreed,
     preview,
 )
-from django_once.management.steering import retry_jobs
+from django_once.management.steering import in_words, logged_in_shell, retry_jobs
 from django_once.models.job.look import FAILED, SUCCESSFUL
 
 RETRY = Verb("retry", "Retried", (FAILED, SUCCESSFUL), (FAILED,))
@@ -40,10 +40,13 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
     asked = retried = 0
     bar = screen.progress("Retrying", jobs)
     for one in choice:
-        for page in one.pages():
-            asked += len(page)
-            retried += retry_jobs(one.place.backends, one.place.database, page)
-            bar.advance(len(page))
+        before = retried
+        with logged_in_shell(one.place.database, "retry", "jobs", in_words(options)) as log:
+            for page in one.pages():
+                asked += len(page)
+                retried += retry_jobs(one.place.backends, one.place.database, page)
+                bar.advance(len(page))
+            log.tell(f"{counted(retried - before)} retried.", retried - before)
     bar.end()
     left = asked - retried
     if screen.is_json:

@@ -20,6 +20,7 @@ from django_once.definitions import timetable
 from django_once.management.moments import since_when, until_when
 from django_once.management.places import OK, PROBLEM, USAGE
 from django_once.management.screen import Cell, Column, Screen, add_json, ago, iso, written
+from django_once.management.steering import logged_in_shell
 from django_once.models import Schedule
 from django_once.models.schedule import edit
 from django_once.models.schedule.due import as_due
@@ -149,7 +150,9 @@ def _preview(screen: Screen, options: dict[str, Any]) -> int:
 
 
 def _run(screen: Screen, options: dict[str, Any], database: str, schedule: Schedule) -> int:
-    record = running.run_now(database, schedule.pk)
+    with logged_in_shell(database, "run", "schedule", schedule.name) as log:
+        record = running.run_now(database, schedule.pk)
+        log.tell(f"It runs now; its record is {record}.")
     if screen.is_json:
         screen.json({"record": str(record)})
     else:
@@ -177,7 +180,10 @@ def _backfill(screen: Screen, options: dict[str, Any], database: str, schedule: 
     if not options["dry_run"]:
         if planned.moments and not options["yes"] and not screen.ask("Run them?"):
             return PROBLEM
-        planned = running.backfill(database, schedule.pk, begin, end, per_minute=rate)
+        about = f"{schedule.name}: {begin:%Y-%m-%dT%H:%MZ} – {end:%Y-%m-%dT%H:%MZ}"
+        with logged_in_shell(database, "backfill", "schedule", about) as log:
+            planned = running.backfill(database, schedule.pk, begin, end, per_minute=rate)
+            log.tell(f"{len(planned.moments)} runs were begun.", len(planned.moments))
     if screen.is_json:
         moments = [iso(one) for one in planned.moments]
         screen.json({"moments": moments, "ran_before": planned.ran_before})
@@ -207,13 +213,18 @@ def _pause(screen: Screen, options: dict[str, Any], database: str, schedule: Sch
     if options["until"]:
         now = moment_from_now(sql.on(database))
         until = until_when(options["until"], now)
-    editing.pause(database, schedule.pk, options["reason"], until)
+    reason = options["reason"]
+    with logged_in_shell(database, "pause", "schedule", schedule.name, reason=reason) as log:
+        editing.pause(database, schedule.pk, reason, until)
+        log.tell("Paused.")
     screen.say(f"{schedule.name} is paused.")
     return OK
 
 
 def _resume(screen: Screen, options: dict[str, Any], database: str, schedule: Schedule) -> int:
-    editing.resume(database, schedule.pk)
+    with logged_in_shell(database, "resume", "schedule", schedule.name) as log:
+        editing.resume(database, schedule.pk)
+        log.tell("It fires again.")
     screen.say(f"{schedule.name} runs again.")
     return OK
 
