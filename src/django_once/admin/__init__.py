@@ -11,7 +11,14 @@ from django_once.admin.workers import WorkerAdmin
 from django_once.dashboard.site import DashboardAdmin
 from django_once.models import Dashboard, Job, Lock, Schedule, TaskExecution, Worker
 
-__all__ = ["DashboardAdmin", "JobAdmin", "LockAdmin", "ScheduleAdmin", "TaskExecutionAdmin", "WorkerAdmin"]
+__all__ = [
+    "DashboardAdmin",
+    "JobAdmin",
+    "LockAdmin",
+    "ScheduleAdmin",
+    "TaskExecutionAdmin",
+    "WorkerAdmin",
+]
 
 admin.site.register(Dashboard, DashboardAdmin)
 admin.site.register(Job, JobAdmin)
