@@ -38,6 +38,7 @@ ENTRIES: Final[dict[str, Entry]] = {
     "unanalyzed": Entry(POSTGRESQL, "usual"),
     "backlog": Entry(POSTGRESQL, "usual"),
     "lanes": Entry(EVERYWHERE, "usual"),
+    "limits": Entry(EVERYWHERE, "usual"),
     "late": Entry(POSTGRESQL, "usual"),
     "held": Entry(POSTGRESQL, "usual"),
     "growth": Entry(POSTGRESQL, "long"),

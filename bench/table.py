@@ -82,6 +82,16 @@ def wait_until_ended(task: str, last: Any, patience: float = PATIENCE) -> None:
         raise Refusal(f"{failed} jobs of {task} failed.")
 
 
+def wait_until_all_ended(task: str, patience: float = PATIENCE) -> None:
+    """Return when no job of a task is left, whichever comes last; looks now and then."""
+    until = time.monotonic() + patience
+    left = "SELECT 1 FROM once_job WHERE task = %s AND status IN ('READY', 'RUNNING') LIMIT 1"
+    while rows(left, [TASKS + task]):
+        if time.monotonic() > until:
+            raise Refusal(f"After {patience:.0f} s jobs of {task} had not ended.")
+        time.sleep(0.25)
+
+
 def per_second(task: str, edge: float = EDGE) -> float:
     """Return how many jobs of a task ended per second, without the first and the last of them."""
     ended = one(

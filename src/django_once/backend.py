@@ -164,8 +164,10 @@ class DatabaseBackend(BaseTaskBackend):
         """Return the key of a call of this task."""
         return keyed.key_of(task, options_of(task), args, kwargs)
 
-    def enqueue_many(self, task: TaskOf[P, R], calls: Iterable[Call]) -> Enqueued[P, R]:
-        """Store one job per (args, kwargs) in one statement."""
+    def enqueue_many(
+        self, task: TaskOf[P, R], calls: Iterable[Call], spread: timedelta | None = None
+    ) -> Enqueued[P, R]:
+        """Store one job per (args, kwargs) in one statement, due over a time if one is said."""
         from django_once.models.job.enqueue import enqueue_many
 
         task = self._checked(task)
@@ -183,11 +185,16 @@ class DatabaseBackend(BaseTaskBackend):
         terms = [terms_of(task, *one) for one in plain] if has_terms else []
         job = self._new_job(task, *members[0])
         job = replace(job, **terms[0]) if terms else job
+        if spread is not None:
+            job = replace(job, step=spread.total_seconds() / len(members))
         if job.unique_hash is not None:
             return uniqueness.enqueue_many(self, task, job, members, terms)
         with self._told_of_used_ids(ids):
             stored = enqueue_many(self.database, job, members, terms)
         self.announce(is_ready=stored.is_ready)
+        if spread is not None and stored.is_ready:
+            # A keeper looks when the second of them is due.
+            self.announce(is_ready=False)
         enqueued = Enqueued(task, stored.enqueued_at, members)
         if events.enqueue_is_heard():
             for result in enqueued:

@@ -5,7 +5,7 @@ Users' `models.py` and `tasks.py` import this module, so it imports no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from dataclasses import replace as copied
 from datetime import datetime, timedelta
@@ -100,20 +100,31 @@ class Task(compat.TaskOf[P, R]):
         task = _known_to_its_backend(self)
         return await self.get_backend().aenqueue(task, list(args), dict(kwargs))
 
-    def enqueue_many(self, calls: Iterable[Call]) -> Sequence[compat.ResultOf[P, R]]:
+    def enqueue_many(
+        self, calls: Iterable[Call], *, spread: Duration | None = None
+    ) -> Sequence[compat.ResultOf[P, R]]:
         """Store one job per (args, kwargs) in one statement; return their results, built when
-        looked at. A backend of others stores them one after the other."""
+        looked at. A backend of others stores them one after the other.
+
+        With `spread` they are due at equal distances over so long, the first one at once.
+        """
         backend: Any = self.get_backend()
+        length = None if spread is None else _spread(spread)
         if hasattr(backend, "enqueue_many"):
-            many: Sequence[compat.ResultOf[P, R]] = backend.enqueue_many(self, calls)
+            many: Sequence[compat.ResultOf[P, R]] = backend.enqueue_many(self, calls, length)
             return many
         pairs = [checked_call(call) for call in calls]
-        task = _known_to_its_backend(self)
-        return [backend.enqueue(task, list(args), dict(kwargs)) for args, kwargs in pairs]
+        return [
+            backend.enqueue(_known_to_its_backend(task), list(args), dict(kwargs))
+            for task, (args, kwargs) in zip(_apart(self, length, len(pairs)), pairs, strict=True)
+        ]
 
-    async def aenqueue_many(self, calls: Iterable[Call]) -> Sequence[compat.ResultOf[P, R]]:
+    async def aenqueue_many(
+        self, calls: Iterable[Call], *, spread: Duration | None = None
+    ) -> Sequence[compat.ResultOf[P, R]]:
         """Do what `enqueue_many` does, from async code."""
-        return await sync_to_async(self.enqueue_many, thread_sensitive=True)(calls)
+        many = sync_to_async(self.enqueue_many, thread_sensitive=True)
+        return await many(calls, spread=spread)
 
     def add(self, *args: P.args, **kwargs: P.kwargs) -> JobResult[P, R]:
         """Store a job under its key unless one waits or runs there; return the one that does.
@@ -206,6 +217,23 @@ def unchecked_copy(task: TaskKind, **changes: Any) -> TaskKind:
     for name in task.__dataclass_fields__:
         object.__setattr__(copied, name, changes.get(name, getattr(task, name)))
     return copied
+
+
+def _spread(spread: Duration) -> timedelta:
+    length = clock.duration(spread, "spread")
+    if not length:
+        raise InvalidOption(f"spread must be longer than nothing, got {spread!r}.")
+    return length
+
+
+def _apart(task: Task[P, R], spread: timedelta | None, count: int) -> Iterator[Task[P, R]]:
+    """Yield a task for each of so many calls, each as much later than the one before."""
+    for place in range(count):
+        if spread is None or not place:
+            yield task
+            continue
+        later = spread * place / count
+        yield task.using(run_after=later if task.run_after is None else task.run_after + later)
 
 
 def _known_to_its_backend(task: Task[P, R]) -> compat.TaskOf[P, R]:

@@ -132,13 +132,34 @@ def test_the_slots_of_a_dead_worker_are_kept_until_it_is_swept():
     assert len(claim(a_worker())) == 3
 
 
-def test_cancelling_frees_a_slot_that_a_sweep_finds():
+def test_cancelling_gives_the_slot_to_the_next_at_once():
+    ids = [one_of_three.enqueue(number).id for number in range(5)]
+    promote(DATABASE)
+
+    cancel(DATABASE, [row(ids[1]).pk])
+
+    assert row(ids[3]).position is not None
+    assert holders() == 3
+
+
+def test_a_cancel_that_is_rolled_back_gives_no_slot_away():
+    ids = [one_of_three.enqueue(number).id for number in range(5)]
+    promote(DATABASE)
+
+    with transaction.atomic():
+        cancel(DATABASE, [row(ids[1]).pk])
+        transaction.set_rollback(True)
+
+    assert row(ids[1]).position is not None
+    assert holders() == 3
+
+
+def test_a_slot_that_nobody_passed_on_is_found_by_a_sweep():
     for number in range(4):
         one_of_three.enqueue(number)
     promote(DATABASE)
     held = Job.objects.filter(position__isnull=False).first()
-
-    cancel(DATABASE, [held.pk])
+    Job.objects.filter(pk=held.pk).delete()
 
     assert admit_waiting(DATABASE, "default") == (1, "")
     assert holders() == 3

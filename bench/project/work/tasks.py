@@ -7,7 +7,7 @@ import os
 import time
 
 from bench.project.work.models import Effect
-from django_once import task
+from django_once import Limit, task
 
 _page: dict[str, int] = {}
 
@@ -15,6 +15,11 @@ _page: dict[str, int] = {}
 @task
 def nothing(number: int) -> None:
     """Do nothing."""
+
+
+@task(limit=Limit("key:{key}", concurrency=2))
+def nothing_limited(number: int, key: int) -> None:
+    """Do nothing, as one of two at once."""
 
 
 @task

@@ -38,6 +38,9 @@ class MySQL(Statements):
     def later(self, seconds: str) -> str:
         return f"({self.now} + interval ({seconds}) * 1000000 microsecond)"
 
+    def after(self, moment: str, seconds: str) -> str:
+        return f"(cast({moment} AS datetime(6)) + interval ({seconds}) * 1000000 microsecond)"
+
     def position(self, ordinal: str = "0", places: int = 1) -> str:
         return f"(timestampdiff(microsecond, '1970-01-01', {self.now}) + {ordinal})"
 

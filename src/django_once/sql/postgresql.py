@@ -54,6 +54,9 @@ class PostgreSQL(Statements):
     def later(self, seconds: str) -> str:
         return f"({self.now} + {seconds} * interval '1 second')"
 
+    def after(self, moment: str, seconds: str) -> str:
+        return f"({moment} + {seconds} * interval '1 second')"
+
     def position(self, ordinal: str = "0", places: int = 1) -> str:
         first = f"(extract(epoch from {self.now}) * 1000000)::bigint"
         # As a query of its own it is reckoned once for all rows.

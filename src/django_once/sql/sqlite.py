@@ -36,6 +36,9 @@ class SQLite(Statements):
         by = f", '{moved:+.6f} seconds'" if moved else ""
         return f"strftime('%%Y-%%m-%%d %%H:%%M:%%f000', 'now'{by}, ({seconds}) || ' seconds')"
 
+    def after(self, moment: str, seconds: str) -> str:
+        return f"strftime('%%Y-%%m-%%d %%H:%%M:%%f000', {moment}, ({seconds}) || ' seconds')"
+
     def position(self, ordinal: str = "0", places: int = 1) -> str:
         return f"({identity.position(places)} + {ordinal})"
 

@@ -75,6 +75,8 @@ class Statements(Endings):
             common, "o.n", len(members), has_gate=job.gate is not None
         )
         columns = {"job_id": "uuid", "n": "integer", "given": "text", "named": "text", **own}
+        if job.step:
+            columns["lag"] = "real"
         taken = ", ".join(["o.job_id", "o.given", "o.named", *(f"o.{name}" for name in own)])
         batch: list[Any] = [
             (id, ordinal, args, kwargs) for ordinal, (id, args, kwargs) in enumerate(members)
@@ -84,6 +86,8 @@ class Statements(Endings):
                 (*row, *(more[name] for name in own))
                 for row, more in zip(batch, terms, strict=True)
             ]
+        if job.step:
+            batch = [(*row, place * job.step) for place, row in enumerate(batch)]
         for piece in pieces(batch, _length):
             table, unpacked = self.batch(columns, piece)
             sql = (
@@ -105,13 +109,16 @@ class Statements(Endings):
             "meta": job.meta, **self._of_series(job), **_of_flow(job), **_of_channel(job),
         }  # fmt: skip
         due, wish, due_parameters = self.due(job.run_after)
+        if job.step:
+            due = wish = self.after(due, "o.lag")
         position = self.position(ordinal, places)
         if wish != "NULL":
             position = f"CASE WHEN {due} <= {self.now} THEN {position} END"
         if job.blocked_by or has_gate or job.gate is not None:
             position = "NULL"
             due_parameters = due_parameters[:2]
-        expires = "NULL" if job.expires is None else self.later("%s")
+        further = "(%s + o.lag)" if job.step else "%s"
+        expires = "NULL" if job.expires is None else self.later(further)
         computed = f"{self.now}, {wish}, {due}, {position}, {expires}"
         names = [*common, "enqueued_at", "run_after", "due_at", "position", "expires_at"]
         parameters = [*common.values(), *due_parameters]

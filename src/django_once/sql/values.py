@@ -48,6 +48,8 @@ class NewJob:
     queue: str
     priority: int
     run_after: datetime | timedelta | None = None
+    # By how many seconds each job of a bulk is due later than the one before it.
+    step: float = 0.0
     expires: timedelta | None = None
     max_attempts: int = 1
     max_deaths: int = 3

@@ -47,6 +47,10 @@ class Words:
         """SQL for so many seconds from now."""
         raise NotImplementedError
 
+    def after(self, moment: str, seconds: str) -> str:
+        """SQL for so many seconds after a moment."""
+        raise NotImplementedError
+
     def position(self, ordinal: str = "0", places: int = 1) -> str:
         """SQL for a new place at the end of the ready index; `ordinal` orders a batch of places."""
         raise NotImplementedError

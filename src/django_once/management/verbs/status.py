@@ -16,7 +16,16 @@ from django.core.management.base import CommandParser
 from django_once import __version__
 from django_once.backend import DatabaseBackend
 from django_once.management.places import OK, PROBLEM, add_backend, places
-from django_once.management.screen import Cell, Column, Screen, add_json, iso, length, one_line, written
+from django_once.management.screen import (
+    Cell,
+    Column,
+    Screen,
+    add_json,
+    iso,
+    length,
+    one_line,
+    written,
+)
 from django_once.management.selection import counted
 from django_once.models import Worker
 from django_once.models.job import look

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -64,8 +65,8 @@ def enqueue_each_unique(
     """
     statements = UniqueStatements(sql.on(database))
     each = [
-        replace(job, id=id, args=args, kwargs=kwargs, **own)
-        for (id, args, kwargs), own in zip(members, terms, strict=True)
+        replace(job, id=id, args=args, kwargs=kwargs, **{**own, **_apart(job, place)})
+        for place, ((id, args, kwargs), own) in enumerate(zip(members, terms, strict=True))
     ]
     order = sorted(range(len(each)), key=lambda n: (each[n].unique_hash or "", n))
     kept: dict[int, Kept] = {}
@@ -81,6 +82,14 @@ def enqueue_each_unique(
             if n not in kept:
                 kept[n] = enqueue_unique(database, each[n], on_conflict)
     return [kept[n] for n in range(len(each))]
+
+
+def _apart(job: NewJob, place: int) -> dict[str, Any]:
+    """Return when one of a bulk is due that is spread over a time."""
+    if not job.step:
+        return {}
+    later = timedelta(seconds=place * job.step)
+    return {"step": 0.0, "run_after": later if job.run_after is None else job.run_after + later}
 
 
 def _already(
