@@ -42,7 +42,7 @@ class Exact(float):
         return made
 
 
-_decoder: Final = json.JSONDecoder(parse_float=Exact, parse_int=lambda text: int(text))
+_decoder: Final = json.JSONDecoder(parse_float=Exact)
 
 
 def model_of(channel: Any) -> Any:
@@ -73,63 +73,65 @@ def database_of(channel: type[BaseChannel]) -> str:
 def instance(model: Any, text: str, database: str) -> Any:
     """Return the row that a trigger wrote down as an instance of its model."""
     columns = _decoder.decode(text)
-    names, values = [], []
-    for name, column, read, default in _columns(model, database):
-        if column in columns:
-            names.append(name)
-            value = columns[column]
-            values.append(read(value))
-        elif default is not None:
-            names.append(name)
-            values.append(default())
-    known = dict(zip(names, values, strict=True))
-    for name, link in _links(model):
-        if link in known and name not in known:
-            known[name] = known[link]
-    ordered = [field.attname for field in model._meta.concrete_fields if field.attname in known]
-    return model.from_db(database, ordered, [known[name] for name in ordered])
+    names, readers = _plan(model, database, tuple(columns))
+    return model.from_db(database, names, [read(columns) for read in readers])
 
 
 @lru_cache(maxsize=1024)
-def _columns(model: Any, database: str) -> list[tuple[str, str, Turned, Callable[[], Any] | None]]:
-    """Return each field of a model's own table: its name, column, reader and default."""
+def _plan(
+    model: Any, database: str, written: tuple[str, ...]
+) -> tuple[list[str], list[Callable[[dict[str, Any]], Any]]]:
+    """Return the fields that are known from these columns, and what reads each of them."""
     connection = connections[database]
-    return [
-        (field.attname, field.column, _reader(field, connection), field.get_default)
-        for field in model._meta.local_concrete_fields
-    ]
+    known: dict[str, Callable[[dict[str, Any]], Any]] = {}
+    for field in model._meta.local_concrete_fields:
+        if field.column in written:
+            known[field.attname] = _reading(field.column, _reader(field, connection))
+        else:
+            known[field.attname] = _ignoring(field.get_default)
+    for name, link in _links(model):
+        known.setdefault(name, known[link])
+    names = [field.attname for field in model._meta.concrete_fields if field.attname in known]
+    return names, [known[name] for name in names]
 
 
-@lru_cache(maxsize=1024)
+def _reading(column: str, read: Turned) -> Callable[[dict[str, Any]], Any]:
+    return lambda columns: read(columns[column])
+
+
+def _ignoring(default: Callable[[], Any]) -> Callable[[dict[str, Any]], Any]:
+    return lambda _: default()
+
+
 def _links(model: Any) -> list[tuple[str, str]]:
-    """Return the keys of parents, and the columns of the child's own table that hold them."""
-    found = []
+    """Return the keys of parents, and the field of the child's own table that holds them."""
+    found: list[tuple[str, str]] = []
     pending = [(parent, link) for parent, link in model._meta.parents.items() if link is not None]
-    for parent, link in pending:
-        found.append((parent._meta.pk.attname, link.attname))
-        pending += [
-            (elder, above) for elder, above in parent._meta.parents.items() if above is not None
-        ]
+    while pending:
+        parent, link = pending.pop()
+        own = link if link.model is model else model._meta.pk
+        found.append((parent._meta.pk.attname, own.attname))
+        pending += [(elder, on) for elder, on in parent._meta.parents.items() if on is not None]
     return found
 
 
 def _reader(field: Any, connection: Any) -> Turned:
     """Return what turns a column, as a trigger wrote it, into a field's value."""
-    output = field
     native = _native(field, connection)
-    expression: Any = Col(field.model._meta.db_table, output)
+    expression: Any = Col(field.model._meta.db_table, field)
     converters = [
         *connection.ops.get_db_converters(expression),
         *expression.get_db_converters(connection),
     ]
 
     def read(value: Any) -> Any:
-        if value is not None or field.get_internal_type() == "JSONField":
-            value = None if value is None else native(value)
+        value = None if value is None else native(value)
         for convert in converters:
             value = convert(value, expression, connection)
         return value
 
+    if native is _same and not converters:
+        return _same
     return read
 
 
@@ -148,7 +150,26 @@ def _native(field: Any, connection: Any) -> Turned:
         return kinds[kind](connection)
     if kind in _INTEGERS:
         return int
-    return _plain
+    if kind in TEXTS:
+        return _same
+    return _asked(field, connection) if connection.vendor == "postgresql" else _plain
+
+
+def _asked(field: Any, connection: Any) -> Turned:
+    """Return what lets the database itself read a column of a type that only it knows."""
+    kind = field.db_type(connection)
+    if not kind or kind.startswith(("varchar", "text", "char", "citext", "hstore", "tsvector")):
+        return _plain
+
+    def turn(value: Any) -> Any:
+        if not isinstance(value, str):
+            return _plain(value)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT %s::{kind}", [value])
+            ((read,),) = cursor.fetchall()
+        return read
+
+    return turn
 
 
 def _list_of(inside: Turned) -> Turned:
@@ -165,6 +186,16 @@ _INTEGERS: Final = frozenset({
     "SmallIntegerField", "PositiveIntegerField", "PositiveBigIntegerField",
     "PositiveSmallIntegerField",
 })  # fmt: skip
+
+
+TEXTS: Final = frozenset({
+    "CharField", "TextField", "SlugField", "URLField", "EmailField", "FileField", "FilePathField",
+    "GenericIPAddressField", "IPAddressField",
+})  # fmt: skip
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -195,13 +226,13 @@ def _aware(connection: Any) -> Turned:
     return turn
 
 
-_same: Final = {
+_ALIKE: Final = {
     "FloatField": lambda _: float,
     "BooleanField": lambda _: bool,
     "NullBooleanField": lambda _: bool,
 }
 _POSTGRESQL: Final[dict[str, Callable[[Any], Turned]]] = {
-    **_same,
+    **_ALIKE,
     "DecimalField": lambda _: _decimal,
     "DateTimeField": _aware,
     "DateField": lambda _: date.fromisoformat,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from django_once.definitions.channel import (
@@ -38,11 +39,8 @@ class Listener:
 
     def told(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return what of a notification this function is called with."""
-        known = carried(self.channel)
-        told = {name: values[name] for name in known if name in values}
-        if _is_told(self.channel) and not _takes_context(self.function):
-            told.pop("context", None)
-        return told
+        names = _names(self.channel, self.function)
+        return {name: values[name] for name in names if name in values}
 
 
 _listeners: list[Listener] = []
@@ -99,9 +97,7 @@ def refuse_signature(listener: Listener) -> None:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return
-    names = [name for name in carried(channel) if name != "context" or not _is_told(channel)]
-    if _is_told(channel) and "context" in signature.parameters:
-        names.append("context")
+    names = _names(channel, function)
     try:
         signature.bind(**dict.fromkeys(names))
     except TypeError as error:
@@ -112,8 +108,13 @@ def refuse_signature(listener: Listener) -> None:
         ) from None
 
 
-def _takes_context(function: Callable[..., Any]) -> bool:
-    return "context" in inspect.signature(function).parameters
+@lru_cache(maxsize=4096)
+def _names(channel: Any, function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of what a function is called with."""
+    names = carried(channel)
+    if _is_told(channel) and "context" not in inspect.signature(function).parameters:
+        return tuple(name for name in names if name != "context")
+    return names
 
 
 def _is_told(channel: type[BaseChannel]) -> bool:

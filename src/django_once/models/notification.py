@@ -13,9 +13,9 @@ from uuid import UUID
 from django.db import models
 
 from django_once import sql
-from django_once.clock import Now
 from django_once.models.job.again import retry
 from django_once.models.job.row import Job
+from django_once.sql.counts import moment_from_now
 from django_once.sql.orders import Orders, order_key
 from django_once.sql.removals import Removals
 from django_once.sql.repeat import repeated
@@ -145,10 +145,11 @@ def replay_ended(
     """Make the kept notifications of a channel and these groups ready again; count them."""
     ended = Notification.objects.using(database).filter(
         backend=backend, channel=channel, task__in=paths,
-        status__in=(Job.SUCCESSFUL, Job.FAILED), finished_at__lte=Now(),
+        status__in=(Job.SUCCESSFUL, Job.FAILED),
     )  # fmt: skip
     if within is not None:
-        ended = ended.filter(finished_at__gte=Now() - within)
+        begin = moment_from_now(sql.on(database), -within.total_seconds())
+        ended = ended.filter(finished_at__gte=begin)
     # Those that end again meanwhile are not looked at again.
     wanted = list(ended.order_by("enqueued_at", "id").values_list("pk", flat=True))
     return retry(database, wanted)

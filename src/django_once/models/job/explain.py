@@ -162,12 +162,29 @@ def _unknown_task(facts: Facts) -> Finding:
 
 def _predecessor(facts: Facts) -> Finding:
     job = facts.job
+    if job.order_key is not None:
+        return _earlier(job)
     running = Job.objects.using(str(job._state.db)).filter(
         key=job.key, backend=job.backend, status=Job.RUNNING
     )
     ids = [str(id) for id in running.values_list("pk", flat=True)[:5]]
     says = f"its predecessor under key {job.key!r} still runs: {', '.join(ids) or 'it just ended'}"
     return Finding("unblocked", False, says, {"key": job.key, "running": ids})
+
+
+def _earlier(job: Job) -> Finding:
+    """Return what stands before a notification in its order."""
+    before = Job.objects.using(str(job._state.db)).filter(
+        order_key=job.order_key, backend=job.backend, finished_at=None,
+        generation__lt=job.generation,
+    )  # fmt: skip
+    ids = [str(id) for id in before.order_by("generation").values_list("pk", flat=True)[:5]]
+    says = (
+        f"those before it in its order have not ended, {ids[0]} first"
+        if ids
+        else "those before it in its order have just ended, and it is about to be let go"
+    )
+    return Finding("unblocked", False, says, {"order_key": job.order_key, "before": ids})
 
 
 def _limited(facts: Facts) -> Finding:

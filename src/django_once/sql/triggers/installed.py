@@ -44,6 +44,8 @@ def drift(database: str, wanted: Sequence[Trigger]) -> Drift:
         found = there.pop(trigger.name, None)
         if found is None or not found.table:
             missing.append(trigger)
+        elif found.table.lower() != _bare(trigger.table).lower():
+            changed.append(trigger)
         elif _said(found.source) != _said(kind.source(connection, trigger)):
             changed.append(trigger)
         elif not found.is_enabled:
@@ -63,6 +65,9 @@ def install(database: str, wanted: Sequence[Trigger]) -> Drift:
     with whole if connection.features.can_rollback_ddl else nullcontext():
         for one in found.left_over:
             _run(connection, kind.removing(connection, one))
+        for trigger in found.changed:
+            # It may stand at another table, which was renamed.
+            _run(connection, kind.removing(connection, Installed(trigger.name, "", "")))
         for trigger in (*found.missing, *found.changed, *found.disabled):
             _run(connection, kind.installing(connection, trigger))
     return found
@@ -72,8 +77,9 @@ def remove(database: str, tables: Iterable[str] | None = None) -> list[Installed
     """Take the triggers of these tables away, or all of ours; return which."""
     connection = connections[database]
     kind = KINDS[connection.vendor]
-    named = None if tables is None else set(tables)
-    gone = [one for one in kind.installed(connection) if named is None or one.table in named]
+    named = None if tables is None else {_bare(table).lower() for table in tables}
+    there = kind.installed(connection)
+    gone = [one for one in there if named is None or one.table.lower() in named]
     for one in gone:
         _run(connection, kind.removing(connection, one))
     return gone
@@ -101,6 +107,11 @@ def columns(database: str, table: str, kinds: dict[str, str]) -> tuple[Column, .
 def _names(connection: Any, cursor: Any, table: str) -> list[str]:
     found = connection.introspection.get_table_description(cursor, table)
     return [column.name for column in found]
+
+
+def _bare(table: str) -> str:
+    """Return a table's name without the schema that some put in front, quoted."""
+    return table.rpartition('"."')[2].rstrip('"') if '"."' in table else table.strip('"`')
 
 
 def _said(source: str) -> str:

@@ -88,12 +88,10 @@ def installed(connection: Any) -> list[Installed]:
     Those of partitions are parts of the one above.
     """
     sql = """
-        SELECT p.proname, quote_ident(n.nspname) || '.' || quote_ident(c.relname), p.prosrc,
-               t.tgenabled IN ('O', 'A')
+        SELECT p.proname, c.relname, p.prosrc, t.tgenabled IN ('O', 'A')
         FROM pg_proc AS p
         LEFT JOIN pg_trigger AS t ON t.tgfoid = p.oid AND t.tgname = p.proname AND t.tgparentid = 0
         LEFT JOIN pg_class AS c ON c.oid = t.tgrelid
-        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE p.prorettype = 'trigger'::regtype AND p.proname LIKE 'once%'
         AND pg_function_is_visible(p.oid) ORDER BY p.proname"""
     with connection.cursor() as cursor:

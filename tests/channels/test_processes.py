@@ -1,0 +1,86 @@
+"""Listeners as processes, killed at any moment: each change is handled exactly once."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+
+import pytest
+from django.db import connection, transaction
+
+from django_once.channels import notify
+from django_once.models import Notification
+from tests.channels.shop.channels import OrderPlaced
+from tests.channels.shop.models import Author, Everything, Heard, Post
+from tests.management.shell import in_shell
+from tests.processes.conftest import gate, ledger, start, worker  # noqa: F401
+from tests.processes.workers import on_one_database, send, until
+
+pytestmark = [on_one_database, pytest.mark.django_db(transaction=True)]
+
+WRITERS = 3
+EACH = 60
+BULK = 300
+
+
+def test_each_change_is_handled_exactly_once_however_its_listeners_die(start):  # noqa: F811
+    table = connection.ops.quote_name(Author._meta.db_table)
+    listening = start("--processes", "4", "-c", "2").ready(4)
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+
+    for writer in writers:
+        writer.start()
+    with connection.cursor() as cursor:
+        for _ in range(5):
+            cursor.execute(
+                f"INSERT INTO {table} (name, active) SELECT 'bulk', true "
+                f"FROM generate_series(1, {BULK})"
+            )
+            if listening.workers:
+                send(signal.SIGKILL, random.choice(listening.workers))
+            Author.objects.bulk_create([Author(name="many") for _ in range(BULK)])
+        with cursor.copy(f"COPY {table} (name, active) FROM STDIN") as copy:
+            for _ in range(BULK):
+                copy.write_row(("copied", True))
+    for writer in writers:
+        writer.join()
+    send(signal.SIGKILL, *listening.workers[:2])
+    until(lambda: not Notification.objects.exists(), what="an end of all notifications")
+    listening.stop()
+
+    authors = set(Author.objects.values_list("pk", flat=True))
+    welcomed = list(Post.objects.values_list("author_id", flat=True))
+    assert len(authors) == WRITERS * EACH + 11 * BULK
+    assert len(welcomed) == len(set(welcomed)) == len(authors)
+    assert Heard.objects.filter(what="updated").count() == WRITERS * EACH
+
+
+def write(number: int) -> None:
+    try:
+        for turn in range(EACH):
+            author = Author.objects.create(name=f"writer {number}")
+            author.name = "renamed"
+            author.save()
+            try:
+                with transaction.atomic():
+                    Author.objects.create(name="rolled back")
+                    raise ZeroDivisionError(turn)
+            except ZeroDivisionError:
+                continue
+    finally:
+        connection.close()
+
+
+def test_listen_handles_the_named_channels_and_no_others():
+    notify(OrderPlaced, order_id=1)
+    Everything.objects.create(name="left alone")
+    path = "tests.channels.shop.channels.OrderPlaced"
+
+    answer = in_shell("listen", "--channels", path, "--batch", "--recover")
+
+    assert answer.code == 0, answer.err
+    assert f"Listening to {path}." in answer.err
+    assert Heard.objects.filter(what="placed").count() == 2
+    (left,) = Notification.objects.all()
+    assert left.channel.endswith("EverythingChannel")
