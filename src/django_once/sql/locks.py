@@ -250,9 +250,14 @@ class PostgreSQL(Locks):
 
     def changed_and_told(self, name: str, update: str, values: list[Any]) -> bool | None:
         # A NOTIFY takes one lock of the whole server at commit, so it goes out when somebody waits.
-        told = "SELECT has_jobs, CASE WHEN is_wanted THEN pg_notify(%s, name)::text END FROM freed"
+        # Nobody waits for the disk: a release that a crash undoes ends with its lease, and whoever
+        # takes the lock after it waits for both.
+        told = (
+            "SELECT has_jobs, CASE WHEN is_wanted THEN pg_notify(%s, name)::text END, "
+            "set_config('synchronous_commit', 'off', true) FROM freed"
+        )
         sql = f"WITH freed AS ({update} RETURNING name, is_wanted, has_jobs) {told}"
-        for has_jobs, _ in self.words.rows(sql, [*values, CHANNEL]):
+        for has_jobs, _, _ in self.words.rows(sql, [*values, CHANNEL]):
             return bool(has_jobs)
         return None
 
