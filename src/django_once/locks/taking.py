@@ -235,7 +235,7 @@ def _standing_after(
             if not is_listening:
                 is_listening = True
                 releases.listen()
-            if not releases.is_heard or _is_wanted(place, name):
+            if not releases.is_heard or _is_wanted(place, name) is not False:
                 # The holder's lease is over a moment after its last microsecond.
                 releases.wait(min(left, max(standing.remaining, 0.0) + 0.001))
 
@@ -265,11 +265,15 @@ def _asked(
         renewal_of(place).tidy()
 
 
-def _is_wanted(place: Place, name: str) -> bool:
+def _is_wanted(place: Place, name: str) -> bool | None:
+    """Ask to be told of the release; False when the lock is free, None when nobody answers."""
     from django_once.models import lock as rows
 
-    with place.connection() as connection:
-        return rows.want(connection, name)
+    try:
+        with place.connection() as connection:
+            return rows.want(connection, name)
+    except UNKNOWN:
+        return None
 
 
 def _ended(held: Held, exception: BaseException | None) -> None:
