@@ -13,10 +13,11 @@ import signal
 import subprocess
 import sys
 import time
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -150,13 +151,14 @@ def overlaps(known):
 
 
 def late_writes(known):
-    """Return the writes that were made after one with a higher fence had been made."""
+    """Return the writes that were asked for after one with a higher fence had been made."""
     wrote = sorted((one for one in known if one["what"] == "wrote"), key=lambda one: one["until"])
-    highest, found = 0, []
-    for number, one in enumerate(wrote):
-        before = [other["fence"] for other in wrote[:number] if other["until"] < one["asked"]]
-        highest = max([highest, *before[-50:]])
-        if one["fence"] < highest:
+    ends = [one["until"] for one in wrote]
+    highest = list(accumulate((one["fence"] for one in wrote), max))
+    found = []
+    for one in wrote:
+        before = bisect_left(ends, one["asked"])
+        if before and one["fence"] < highest[before - 1]:
             found.append(one)
     return found
 
@@ -175,6 +177,10 @@ def test_the_checks_would_find_their_breach():
                      {**held, "fence": 2, "from": 4, "until": 6}])  # fmt: skip
     assert late_writes([{**wrote, "fence": 2, "asked": 1, "until": 2},
                         {**wrote, "fence": 1, "asked": 3, "until": 4}])  # fmt: skip
+    # Asked for before the other had been made, and answered long after: whose answer was late.
+    assert late_writes([{**wrote, "fence": 2, "asked": 1, "until": 2},
+                        {**wrote, "fence": 3, "asked": 3, "until": 4},
+                        {**wrote, "fence": 1, "asked": 1, "until": 5}]) == []  # fmt: skip
     assert repeated_fences([{"what": "taken", "fence": 1}] * 2) == [1]
 
 
