@@ -152,7 +152,9 @@ def by_table(place: Path) -> list[Delivery]:
         begun = DBTaskResult.objects.exclude(finished_at=None)
 
         def have_all_worked() -> bool:
-            tasks.rest.enqueue()
+            if not DBTaskResult.objects.filter(finished_at=None).exists():
+                for _ in range(WORKERS):
+                    tasks.rest.enqueue()
             return len({name for one in begun.iterator() for name in one.worker_ids}) == WORKERS
 
         until(have_all_worked, 120, "a job by each of eight workers")
