@@ -17,7 +17,11 @@ from tests.management.shell import in_shell
 from tests.processes.conftest import gate, ledger, start, worker  # noqa: F401
 from tests.processes.workers import on_one_database, send, until
 
-pytestmark = [on_one_database, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    on_one_database,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif("connection.vendor != 'postgresql'"),
+]
 
 WRITERS = 3
 EACH = 60

@@ -34,6 +34,7 @@ def wanted(database: str) -> list[Trigger]:
         return []
     versions: dict[str, str] | None = None
     found: list[Trigger] = []
+    tables: set[str] = set()
     for channel in channels():
         if not issubclass(channel, TriggerChannel):
             continue
@@ -43,8 +44,10 @@ def wanted(database: str) -> list[Trigger]:
         words = words_of(channel)
         if _database_of(words) != database or rows.database_of(channel) != database:
             continue
-        versions = schema.applied(database) if versions is None else versions
-        found += _of_channel(channel, words, heard, database, versions)
+        if versions is None:
+            versions, tables = schema.applied(database), installed.tables(database)
+        if installed.bare(rows.model_of(channel)._meta.db_table) in tables:
+            found += _of_channel(channel, words, heard, database, versions)
     return found
 
 

@@ -75,7 +75,7 @@ class Heard(models.Model):
     """An account of what listeners heard, with a number that each writes once."""
 
     what = models.CharField(max_length=200)
-    about = models.CharField(max_length=200, default="")
+    about = models.TextField(default="")
     by = models.CharField(max_length=200, default="")
 
     def __str__(self) -> str:

@@ -44,9 +44,7 @@ def drift(database: str, wanted: Sequence[Trigger]) -> Drift:
         found = there.pop(trigger.name, None)
         if found is None or not found.table:
             missing.append(trigger)
-        elif found.table.lower() != _bare(trigger.table).lower():
-            changed.append(trigger)
-        elif _said(found.source) != _said(kind.source(connection, trigger)):
+        elif _differs(found, trigger, kind.source(connection, trigger)):
             changed.append(trigger)
         elif not found.is_enabled:
             disabled.append(trigger)
@@ -77,7 +75,7 @@ def remove(database: str, tables: Iterable[str] | None = None) -> list[Installed
     """Take the triggers of these tables away, or all of ours; return which."""
     connection = connections[database]
     kind = KINDS[connection.vendor]
-    named = None if tables is None else {_bare(table).lower() for table in tables}
+    named = None if tables is None else {bare(table).lower() for table in tables}
     there = kind.installed(connection)
     gone = [one for one in there if named is None or one.table.lower() in named]
     for one in gone:
@@ -94,14 +92,26 @@ def has_jobs(database: str) -> bool:
         return "order_key" in _names(connection, cursor, JOBS)
 
 
-def columns(database: str, table: str, kinds: dict[str, str]) -> tuple[Column, ...]:
-    """Return those columns of a table that are there, of these kinds; none without the table."""
+def tables(database: str) -> set[str]:
+    """Return the tables that are there."""
     connection = connections[database]
     with connection.cursor() as cursor:
-        if table not in connection.introspection.table_names(cursor):
-            return ()
+        return set(connection.introspection.table_names(cursor))
+
+
+def columns(database: str, table: str, kinds: dict[str, str]) -> tuple[Column, ...]:
+    """Return those columns of a table that are there and that its trigger must name."""
+    connection = connections[database]
+    if connection.vendor == "postgresql":
+        return ()
+    with connection.cursor() as cursor:
         there = _names(connection, cursor, table)
     return tuple(Column(name=name, kind=kinds[name]) for name in there if name in kinds)
+
+
+def bare(table: str) -> str:
+    """Return a table's name without the schema that some put in front, quoted."""
+    return table.rpartition('"."')[2].rstrip('"') if '"."' in table else table.strip('"`')
 
 
 def _names(connection: Any, cursor: Any, table: str) -> list[str]:
@@ -109,9 +119,10 @@ def _names(connection: Any, cursor: Any, table: str) -> list[str]:
     return [column.name for column in found]
 
 
-def _bare(table: str) -> str:
-    """Return a table's name without the schema that some put in front, quoted."""
-    return table.rpartition('"."')[2].rstrip('"') if '"."' in table else table.strip('"`')
+def _differs(found: Installed, trigger: Trigger, source: str) -> bool:
+    """Return whether a trigger stands at another table, or does something else."""
+    is_elsewhere = found.table.lower() != bare(trigger.table).lower()
+    return is_elsewhere or _said(found.source) != _said(source)
 
 
 def _said(source: str) -> str:
