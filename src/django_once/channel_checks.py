@@ -14,7 +14,7 @@ from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as Caution
 from django.db import DatabaseError, InterfaceError, connections
 
-from django_once.channels import filtering, installing
+from django_once.channels import broadcasting, filtering, installing
 from django_once.checks import ours
 from django_once.definitions.channel import BaseChannel, TriggerChannel, channels, words_of
 from django_once.definitions.listeners import groups_heard
@@ -55,6 +55,8 @@ def _of_channel(channel: type[BaseChannel]) -> Iterator[CheckMessage]:
         yield Error(str(error), hint="Until then nothing of this channel is heard.", id="once.E011")
         return
     heard = groups_heard(channel)
+    if heard and not words.is_stored and (refusal := broadcasting.unheard(words)):
+        yield Error(refusal, hint="Until then its listeners hear nothing.", id="once.E013")
     unheard = [group for group in words.groups if group not in heard]
     if words.is_stored and heard and unheard:
         yield Caution(

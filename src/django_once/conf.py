@@ -66,6 +66,7 @@ class Options:
     retention: Mapping[str, timedelta]
     redact: tuple[Any, ...]
     listener_filter: Any
+    redis: str
     problems: tuple[Problem, ...] = ()
 
 
@@ -227,6 +228,15 @@ def _listener_filter(value: Any, key: str) -> Any:
     )
 
 
+def _redis(value: Any, key: str) -> str:
+    kinds = ("redis://", "rediss://", "unix://")
+    if value == "" or (isinstance(value, str) and value.startswith(kinds)):
+        return value
+    raise InvalidOption(
+        f"{key} must be an address such as 'redis://127.0.0.1:6379/0', got {shortened(value)}."
+    )
+
+
 TABLE: tuple[Option, ...] = (
     Option(
         "DATABASE", "default", _text,
@@ -279,6 +289,10 @@ TABLE: tuple[Option, ...] = (
     Option(
         "LISTENER_FILTER", None, _listener_filter,
         "every worker that knows a channel handles all of its notifications",
+    ),
+    Option(
+        "REDIS", "", _redis,
+        "PostgreSQL carries broadcasts itself; other databases need a Redis or Valkey for them",
     ),
 )  # fmt: skip
 

@@ -13,13 +13,14 @@ from typing import Any
 from django.db import connections
 
 from django_once import compat, events
-from django_once.channels import rows, schema
+from django_once.channels import broadcasting, rows, schema
 from django_once.definitions import listeners
 from django_once.definitions.channel import TriggerChannel, Words, channels, words_of
 from django_once.definitions.options import AT_MOST_ONCE
 from django_once.errors import InvalidOption
 from django_once.sql.triggers import installed
 from django_once.sql.triggers.values import Stored, Trigger
+from django_once.wakeups.broadcasts import line_of
 
 INTEGERS = frozenset({
     "AutoField", "BigAutoField", "SmallAutoField", "IntegerField", "BigIntegerField",
@@ -34,7 +35,6 @@ def wanted(database: str) -> list[Trigger]:
         return []
     versions: dict[str, str] | None = None
     found: list[Trigger] = []
-    tables: set[str] = set()
     for channel in channels():
         if not issubclass(channel, TriggerChannel):
             continue
@@ -44,10 +44,8 @@ def wanted(database: str) -> list[Trigger]:
         words = words_of(channel)
         if _database_of(words) != database or rows.database_of(channel) != database:
             continue
-        if versions is None:
-            versions, tables = schema.applied(database), installed.tables(database)
-        if installed.bare(rows.model_of(channel)._meta.db_table) in tables:
-            found += _of_channel(channel, words, heard, database, versions)
+        versions = schema.applied(database) if versions is None else versions
+        found += _of_channel(channel, words, heard, database, versions)
     return found
 
 
@@ -147,8 +145,9 @@ def _of_channel(
 
 
 def _tells(channel: type[TriggerChannel], event: str) -> tuple[str, ...]:
-    """Return the statements by which a broadcast channel is told; none where it cannot be."""
-    return ()
+    """Return the lines on which a broadcast channel is told; none where nobody would hear it."""
+    words = words_of(channel)
+    return () if broadcasting.unheard(words) else (line_of(words.name),)
 
 
 def _stored(words: Words, group: str) -> Stored:

@@ -13,6 +13,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from django_once import compat, identity, payload
+from django_once.channels.broadcasting import broadcast
 from django_once.channels.handling import CARRIED, EVENT
 from django_once.definitions import carrying, listeners
 from django_once.definitions.channel import (
@@ -22,7 +23,6 @@ from django_once.definitions.channel import (
     channels,
     family,
     located,
-    name_of,
     words_of,
 )
 from django_once.definitions.options import AT_MOST_ONCE
@@ -49,7 +49,7 @@ def notify(channel: type[BaseChannel] | str, **carried: Any) -> str:
     if words.is_stored:
         _store(words, text)
     else:
-        _broadcast(meant, text)
+        broadcast(meant, text)
     return text
 
 
@@ -149,11 +149,3 @@ def _series(words: Words, text: str) -> str | None:
 
 def _word(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _broadcast(channel: type[BaseChannel], text: str) -> None:
-    """Tell whoever listens now."""
-    raise InvalidOption(
-        f"Channel {name_of(channel)} is broadcast, and nothing here can: say lock_notifications = "
-        "True to store its notifications."
-    )

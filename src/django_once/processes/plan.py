@@ -28,6 +28,8 @@ class Plan:
     scheduler: bool = True
     health_port: int | None = None
     patience: float = 60.0
+    # Channels whose broadcasts each of the processes hears, by their names.
+    hears: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -23,11 +23,12 @@ from uuid import UUID
 from django_once import clock, events
 from django_once.backend import DatabaseBackend
 from django_once.definitions import registry
+from django_once.definitions.channel import located
 from django_once.models.job.claim import Walk
 from django_once.models.job.expire import reconcile
 from django_once.models.job.ready import promote, readmit_known
 from django_once.models.worker import describe, register, stop
-from django_once.processes import board, ends, limits, stops
+from django_once.processes import board, broadcaster, ends, limits, stops
 from django_once.processes.board import Board, Place
 from django_once.processes.child import Wire
 from django_once.processes.ends import Ended
@@ -112,6 +113,8 @@ class Worker:
         if not self._join():
             return EXIT_DONE
         self._settler.start()
+        if self.plan.hears:
+            broadcaster.started(self.backend.settings, [*map(located, self.plan.hears)])
         status = EXIT_DONE
         while not self._is_over():
             if self.place.is_lost:

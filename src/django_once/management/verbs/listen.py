@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from django_once.channels.broadcasting import unheard
 from django_once.channels.handling import declare_tasks
 from django_once.channels.telling import process_stored_notifications
 from django_once.definitions.channel import BaseChannel, channels, family, located, words_of
@@ -62,7 +63,7 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
     declare_tasks()
     plan = _plan(options, meant)
     if options["recover"]:
-        process_stored_notifications(meant)
+        process_stored_notifications(one for one in meant if one.lock_notifications)
     for channel in meant:
         screen.tell(f"Listening to {words_of(channel).name}.")
     status = Supervisor(plan, backend_named(plan.backend)).run()
@@ -71,22 +72,27 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
 
 
 def _meant(names: list[str] | None) -> list[type[BaseChannel]]:
-    """Return the stored channels that are meant; refuse names that nobody declared."""
+    """Return the channels that are meant; refuse names that nobody declared."""
     chosen = channels() if not names else [one for name in names for one in family(located(name))]
     found = list(dict.fromkeys(chosen))
-    stored = [one for one in found if one.lock_notifications]
     if not names:
-        stored = [one for one in stored if listeners_of(one)]
-    if not stored:
-        said = (
-            f"{', '.join(names)} are" if names else "No channel is declared with listeners that is"
-        )
+        # Those that nobody would hear are findings of `check`, and no reason to hear none.
+        found = [one for one in found if listeners_of(one) and not _refusal(one)]
+    for one in found:
+        if refusal := _refusal(one):
+            raise CommandError(refusal, returncode=USAGE)
+    if not found:
+        said = "No channel is declared with listeners" if not names else "Of these none is declared"
         raise CommandError(
-            f"{said} stored: there is nothing to listen to. Say lock_notifications = True, and "
-            "import the module with its listeners when apps load, as 'listeners' is.",
+            f"{said}: there is nothing to listen to. Import the module with the listeners when "
+            "apps load, as 'listeners' is.",
             returncode=USAGE,
         )
-    return stored
+    return found
+
+
+def _refusal(channel: type[BaseChannel]) -> str:
+    return "" if channel.lock_notifications else unheard(words_of(channel))
 
 
 def _plan(options: dict[str, Any], meant: list[type[BaseChannel]]) -> Plan:
@@ -99,13 +105,14 @@ def _plan(options: dict[str, Any], meant: list[type[BaseChannel]]) -> Plan:
     backends = sorted({one.backend for one in words})
     if len(backends) > 1:
         raise CommandError(
-            f"These channels are stored by several backends: {', '.join(backends)}. Name channels "
+            f"These channels are of several backends: {', '.join(backends)}. Name channels "
             "of one of them, by --channels.",
             returncode=USAGE,
         )
     return Plan(
         backend=backends[0],
-        queues=tuple(dict.fromkeys(one.queue for one in words)),
+        queues=tuple(dict.fromkeys(one.queue for one in words if one.is_stored)),
+        hears=tuple(one.name for one in words if not one.is_stored),
         scheduler=False,
         **{name: options[name] for name in (
             "processes", "concurrency", "batch", "drain_timeout", "worker_id",

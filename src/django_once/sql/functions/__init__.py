@@ -19,8 +19,8 @@ from django.db import transaction
 NAMES: Final = (
     "once_now", "once_new_id", "once_refuse", "once_json", "once_compact", "once_python",
     "once_canonical", "once_arguments", "once_named", "once_declared", "once_check_queue",
-    "once_check_moment", "once_priority", "once_wake", "once_flow", "once_store", "once_add",
-    "once_add_unique", "once_enqueue",
+    "once_check_moment", "once_priority", "once_wake", "once_tell", "once_flow", "once_store",
+    "once_add", "once_add_unique", "once_enqueue",
 )  # fmt: skip
 # Two that migrate at once would replace the same function at once, which is an error.
 ADVISORY_LOCK: Final = 0x6F6E6365

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from django_once.sql.broadcasts import telling
 from django_once.sql.contexts import VARIABLE
 from django_once.sql.orders import LONGEST_ORDER, order_begin
 from django_once.sql.triggers.values import TIMINGS, Installed, Stored, Trigger, is_ours
@@ -28,6 +29,8 @@ def source(connection: Any, trigger: Trigger) -> str:
     for stored in trigger.stored:
         lines += _ordered(trigger, stored, quote) if trigger.order_by else ()
         lines.append(_stored(trigger, stored, quote))
+    told = _told(trigger, quote)
+    lines += [f"{telling('mysql', None, line, told)};" for line in trigger.tells]
     return " ".join([*lines, "END"])
 
 

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any, Final
 
+from django_once.sql.broadcasts import telling
 from django_once.sql.contexts import SETTING
 from django_once.sql.orders import LONGEST_ORDER, order_begin
 from django_once.sql.triggers.values import TIMINGS, Installed, Stored, Trigger, is_ours, literal
@@ -54,7 +55,7 @@ def source(connection: Any, trigger: Trigger) -> str:
         lines.append(_stored(trigger, stored, where))
     if trigger.stored and trigger.wakes:
         lines += _waking(trigger.backend)
-    lines += trigger.tells
+    lines += [telling("postgresql", where, line, "told") for line in trigger.tells]
     # What a trigger before a change returns is what is written: nothing would cancel it.
     answer = "OLD" if trigger.operation == "delete" else "NEW"
     lines += [f"RETURN {answer};" if trigger.timing == "pre" else "RETURN NULL;", "END"]

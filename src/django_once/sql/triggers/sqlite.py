@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from django_once.sql.broadcasts import telling
 from django_once.sql.orders import LONGEST_ORDER, order_begin
 from django_once.sql.triggers.values import TIMINGS, Installed, Stored, Trigger, is_ours, literal
 from django_once.sql.values import PREDECESSOR
@@ -23,6 +24,8 @@ def source(connection: Any, trigger: Trigger) -> str:
         if trigger.order_by:
             statements.append(_taking_place(trigger, stored, quote))
         statements.append(_stored(trigger, stored, quote))
+    told = _told(trigger, quote)
+    statements += [telling("sqlite", None, line, told) for line in trigger.tells]
     return (
         f"CREATE TRIGGER {quote(trigger.name)} {TIMINGS[trigger.timing]} "
         f"{trigger.operation.upper()} ON {quote(trigger.table)} FOR EACH ROW BEGIN "

@@ -41,8 +41,7 @@ class Column:
 class Trigger:
     """One trigger of one table: when it acts, what it stores, and what else it does.
 
-    `tells` are statements for PostgreSQL that follow, for channels that are broadcast; the
-    notification is in their variable `told`.
+    `tells` are the lines on which it tells whoever listens, of a channel that is broadcast.
     """
 
     channel: str
