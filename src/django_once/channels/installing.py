@@ -34,6 +34,7 @@ def wanted(database: str) -> list[Trigger]:
     if connections[database].vendor not in installed.KINDS or not installed.has_jobs(database):
         return []
     versions: dict[str, str] | None = None
+    tables: set[str] = set()
     found: list[Trigger] = []
     for channel in channels():
         if not issubclass(channel, TriggerChannel):
@@ -44,8 +45,10 @@ def wanted(database: str) -> list[Trigger]:
         words = words_of(channel)
         if _database_of(words) != database or rows.database_of(channel) != database:
             continue
-        versions = schema.applied(database) if versions is None else versions
-        found += _of_channel(channel, words, heard, database, versions)
+        if versions is None:
+            versions, tables = schema.applied(database), installed.tables(database)
+        if installed.bare(rows.model_of(channel)._meta.db_table) in tables:
+            found += _of_channel(channel, words, heard, database, versions)
     return found
 
 
@@ -123,8 +126,6 @@ def _of_channel(
     model = rows.model_of(channel)
     table = model._meta.db_table
     there = installed.columns(database, table, _kinds(model))
-    if not there:
-        return []
     return [
         Trigger(
             channel=words.name,
