@@ -159,6 +159,11 @@ def host_now() -> datetime:
     return datetime.fromtimestamp(host_microseconds() / 1_000_000, UTC)
 
 
+def unmoved_host_now() -> datetime:
+    """Return this host's now as it is, to compare it with that of a database."""
+    return datetime.fromtimestamp(time.time(), UTC)
+
+
 def uptime() -> float:
     """Return seconds by a clock that nobody sets, and that counts the time a machine sleeps.
 

@@ -41,7 +41,8 @@ BACKEND = {
 }  # fmt: skip
 QUEUE = {
     "queue": TEXT, "ready": WHOLE, "running": WHOLE, "scheduled": WHOLE, "blocked": WHOLE,
-    "oldest_ready_seconds": (*NUMBER, NOTHING),
+    "oldest_ready_seconds": (*NUMBER, NOTHING), "slots": WHOLE,
+    "mean_seconds": (*NUMBER, NOTHING), "backlog_seconds": NUMBER,
 }  # fmt: skip
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 

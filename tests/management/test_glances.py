@@ -75,7 +75,7 @@ def test_all_is_well_when_nothing_is_wrong():
 
     assert (answer.code, answer.lines[-1]) == (0, "All is well.")
     assert answer.lines[1].split() == [
-        "QUEUE", "READY", "RUNNING", "SCHEDULED", "BLOCKED", "OLDEST", "READY",
+        "QUEUE", "READY", "RUNNING", "SCHEDULED", "BLOCKED", "OLDEST", "READY", "BACKLOG",
     ]  # fmt: skip
     assert "\x1b" not in answer.out
 

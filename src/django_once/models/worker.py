@@ -50,6 +50,11 @@ class Worker(models.Model):
     def __str__(self) -> str:
         return f"{self.name} ({self.id})"
 
+    def takes_from(self, queue: str) -> bool:
+        """Return whether it takes from this queue."""
+        read = json.loads(self.queues)
+        return "*" in read or queue in read
+
 
 def register(database: str, holder: Holder, lease: timedelta, **known: object) -> None:
     """Store a fresh worker under a lease that begins now."""

@@ -26,7 +26,7 @@ HELP: Final = {
     "verify": "prove that every due moment fired once, or was left out for a reason",
     "locks": "list locks and their last holders; `locks release NAME` takes one from its holder",
     "lock": "run a command under a lock",
-    "channels": "list channels, their listeners, what waits and their triggers; `replay` what is kept",
+    "channels": "list channels, listeners, what waits and triggers; `replay` what is kept",
     "pause": "let nothing of a queue, task or key start; without arguments, list what is paused",
     "resume": "let a paused queue, task or key go on, or close a breaker",
     "strike": "let no job of a task with these arguments start; without any, list what is struck",
@@ -34,6 +34,9 @@ HELP: Final = {
     "retry": "run ended jobs again; those that failed, unless --state says more",
     "cancel": "end jobs that wait, ask those that run to end",
     "prune": "delete ended jobs that are older than they are kept",
+    "doctor": "look for what is wrong, each with what to do about it",
+    "metrics": "print the figures that Prometheus reads",
+    "schema": "print what the JSON of a verb looks like, as a JSON Schema",
 }
 
 

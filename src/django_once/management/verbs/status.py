@@ -34,11 +34,12 @@ from django_once.models.tally.breaker import open_breakers
 from django_once.models.worker import seen, state_of
 
 MINUTE: Final = timedelta(minutes=1)
+LATELY: Final = timedelta(minutes=10)
 WATCHES: Final = True
 COLUMNS: Final = (
     Column("QUEUE"), Column("READY", is_number=True), Column("RUNNING", is_number=True),
     Column("SCHEDULED", is_number=True), Column("BLOCKED", is_number=True),
-    Column("OLDEST READY", is_number=True),
+    Column("OLDEST READY", is_number=True), Column("BACKLOG", is_number=True, spare=1),
 )  # fmt: skip
 
 
@@ -52,6 +53,9 @@ class Queue:
     scheduled: int = 0
     blocked: int = 0
     oldest_ready_seconds: float | None = None
+    slots: int = 0
+    mean_seconds: float | None = None
+    backlog_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,9 @@ def picture_of(backend: DatabaseBackend, now: datetime) -> Picture:
     """Return one backend as it is now."""
     database, alias = backend.settings.database, backend.alias
     counts = look.counts(database, [alias])
-    queues = _queues(backend, counts, now)
     workers = seen(database, [alias])
+    queues = _queues(backend, counts, now)
+    _reckon(queues, workers, look.mean_seconds(database, alias, LATELY), now)
     states = [state_of(worker, now) for worker in workers]
     sums = {
         state: sum(count.jobs for count in counts if count.state == state)
@@ -137,6 +142,23 @@ def _queues(backend: DatabaseBackend, counts: list[Count], now: datetime) -> lis
     return list(named.values())
 
 
+def _reckon(
+    queues: list[Queue], workers: list[Worker], mean: dict[str, float], now: datetime
+) -> None:
+    """Say of each queue how long what waits or runs there keeps the workers that take from it.
+
+    Without any that is how long one slot needs; a job of which nothing is known counts a second.
+    """
+    for queue in queues:
+        queue.slots = sum(
+            worker.concurrency for worker in workers
+            if state_of(worker, now) == "alive" and worker.takes_from(queue.queue)
+        )  # fmt: skip
+        queue.mean_seconds = mean.get(queue.queue)
+        each = 1.0 if queue.mean_seconds is None else queue.mean_seconds
+        queue.backlog_seconds = (queue.ready + queue.running) * each / max(1, queue.slots)
+
+
 def _problems(backend: DatabaseBackend, sums: dict[str, int], states: list[str]) -> Iterator[str]:
     """Yield what is wrong, each with what to do."""
     option = "" if backend.alias == "default" else f" --backend {backend.alias}"
@@ -152,9 +174,9 @@ def _problems(backend: DatabaseBackend, sums: dict[str, int], states: list[str])
         )
     for one in open_breakers(backend.settings.database, [backend.alias]):
         yield (
-            f"The breaker of task {one.task!r} is open since {written(one.opened_at)}: its attempts "
-            f"failed. It is tried again at {written(one.reopens_at)}. Close it by hand: python "
-            f"manage.py once resume breaker {one.task}{option}"
+            f"The breaker of task {one.task!r} is open since {written(one.opened_at)}: its "
+            f"attempts failed. It is tried again at {written(one.reopens_at)}. Close it by hand: "
+            f"python manage.py once resume breaker {one.task}{option}"
         )
     orphans = look.count_orphans(backend.settings.database, backend.alias)
     if orphans:
@@ -211,4 +233,5 @@ def _row(queue: Queue) -> list[Cell | str]:
         f"{queue.scheduled:,}",
         Cell(f"{queue.blocked:,}", "WARNING" if queue.blocked else ""),
         "–" if waits is None else length(waits),
+        length(queue.backlog_seconds) if queue.backlog_seconds else "–",
     ]

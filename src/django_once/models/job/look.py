@@ -33,6 +33,7 @@ PAYLOAD: Final = ("args", "kwargs", "return_value")
 HEAVY: Final = (*PAYLOAD, "history", "meta")
 MOST_COUNTED: Final = 100_000
 MOST_LOOKED_AT: Final = 200_000
+MOST_SAMPLED: Final = 1_000
 _PARTS: Final = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
 _PREFIX: Final = re.compile(r"[0-9a-f]{4,32}")
 
@@ -72,6 +73,16 @@ class Count:
     queue: str
     jobs: int
     due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How long one job that ended had waited when it could run, and how long it ran then."""
+
+    backend: str
+    queue: str
+    waited: float
+    ran: float
 
 
 def state_of(job: Job) -> str:
@@ -234,6 +245,38 @@ def ended_lately(
     statements = sql.on(database)
     ended = sql_counts.ended_within(statements, within.total_seconds(), backends, most)
     return {FAILED: ended.get(Job.FAILED, 0), SUCCESSFUL: ended.get(Job.SUCCESSFUL, 0)}
+
+
+def mean_seconds(
+    database: str, backend: str, within: timedelta, most: int = MOST_SAMPLED
+) -> dict[str, float]:
+    """Return how long jobs that ended within this time ran, by queue; by the last of them."""
+    ran: dict[str, list[float]] = {}
+    for sample in samples(database, [backend], within, most):
+        ran.setdefault(sample.queue, []).append(sample.ran)
+    return {queue: sum(lengths) / len(lengths) for queue, lengths in ran.items()}
+
+
+def samples(
+    database: str, backends: Sequence[str], within: timedelta, most: int = MOST_SAMPLED
+) -> list[Sample]:
+    """Return how long the last so many jobs that ended within this time waited and ran."""
+    ended = Job.objects.using(database).filter(
+        in_state(FAILED) | in_state(SUCCESSFUL),
+        backend__in=backends, finished_at__gte=Now() - within, last_attempted_at__isnull=False,
+    )  # fmt: skip
+    rows = ended.order_by("-finished_at").values_list(
+        "backend", "queue", "due_at", "last_attempted_at", "finished_at"
+    )[:most]
+    return [
+        Sample(
+            backend, queue,
+            # A retry moves `due_at`, so it is that of the last attempt.
+            max(0.0, (began - due_at).total_seconds()),
+            max(0.0, (ended_at - began).total_seconds()),
+        )
+        for backend, queue, due_at, began, ended_at in rows
+    ]  # fmt: skip
 
 
 def running_by_worker(database: str) -> dict[UUID | None, int]:
