@@ -12,8 +12,6 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from django.db import transaction
-
 from django_once import clock, sql
 from django_once.definitions import schedule as schedules
 from django_once.errors import InvalidOption, OnceError
@@ -38,7 +36,7 @@ class UnknownSchedule(OnceError):
 
 def change(database: str, schedule: UUID, **changes: Any) -> None:
     """Change a schedule, refused as a whole if the new words cannot be meant."""
-    with transaction.atomic(using=database):
+    with sql.transaction_on(database):
         due, now = locked(database, schedule)
         due = _fire_what_was_due(database, due, now)
         if any(getattr(due, name) != changes[name] for name in RULE & set(changes)):
@@ -77,7 +75,7 @@ def locked(database: str, schedule: UUID) -> tuple[Due, datetime]:
 
 def pause(database: str, schedule: UUID, reason: str = "", until: datetime | None = None) -> None:
     """Record what falls due from now on, and run nothing of it, until somebody resumes it."""
-    with transaction.atomic(using=database):
+    with sql.transaction_on(database):
         due, now = locked(database, schedule)
         if until is not None and clock.to_utc(until) <= now:
             raise InvalidOption(f"A pause ends in the future, got {until}.")
@@ -88,7 +86,7 @@ def pause(database: str, schedule: UUID, reason: str = "", until: datetime | Non
 
 def resume(database: str, schedule: UUID) -> None:
     """Let a schedule run again from now on; what was due until now stays left out."""
-    with transaction.atomic(using=database):
+    with sql.transaction_on(database):
         due, now = locked(database, schedule)
         _fire_what_was_due(database, due, now)
         edit.change(
@@ -98,7 +96,7 @@ def resume(database: str, schedule: UUID) -> None:
 
 def disable(database: str, schedule: UUID) -> None:
     """Stop a schedule, after what is due now; no deploy starts it again."""
-    with transaction.atomic(using=database):
+    with sql.transaction_on(database):
         due, now = locked(database, schedule)
         _fire_what_was_due(database, due, now)
         edit.change(database, schedule, {"enabled": False})
@@ -106,7 +104,7 @@ def disable(database: str, schedule: UUID) -> None:
 
 def enable(database: str, schedule: UUID) -> None:
     """Start a schedule from now on; one record stands for all that was due meanwhile."""
-    with transaction.atomic(using=database):
+    with sql.transaction_on(database):
         due, now = locked(database, schedule)
         if due.enabled:
             return

@@ -16,9 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from django.db import transaction
-
-from django_once import calls, compat, events
+from django_once import calls, compat, events, sql
 from django_once.declare import options_of, unchecked_copy
 from django_once.definitions import registry, schedule, timetable
 from django_once.definitions.schedule import Decision, Pause, Policies, Rule, Verdict
@@ -79,7 +77,7 @@ def fire_due(
     declared = timetable.declared()
     for looks in (False, True, True):
         try:
-            with transaction.atomic(using=database):
+            with sql.transaction_on(database):
                 now, found = lock_due(database, most, declared=declared, unknown=unknown)
                 known = [due for due in found if registry.find(due.task) is not None]
                 fired = fire(database, known, now, lease=lease, looks=looks)
@@ -285,7 +283,7 @@ def begin_next_in_turn(database: str, lease: float = dispatch.LEASE) -> int:
     if not ids:
         return 0
     begun = 0
-    with transaction.atomic(using=database):
+    with sql.transaction_on(database):
         locked = lock(database, ids, waits=False)
         # Asked again under the locks: another scheduler may have begun it meanwhile.
         still = set(turn.next_in_turn(database, BATCH))

@@ -15,9 +15,7 @@ from itertools import islice
 from typing import Final
 from uuid import UUID, uuid4
 
-from django.db import transaction
-
-from django_once import clock
+from django_once import clock, sql
 from django_once.definitions.schedule import Verdict
 from django_once.errors import InvalidOption
 from django_once.models.execution.look import has_run
@@ -49,7 +47,7 @@ def run_now(database: str, schedule: UUID) -> UUID:
     """
     while True:
         try:
-            with transaction.atomic(using=database):
+            with sql.transaction_on(database):
                 due, now = locked(database, schedule)
                 (id,) = _begin(database, due, [now], "manual", None)
                 edit.count_run(database, schedule, now)
@@ -70,7 +68,7 @@ def backfill(
     begin, end = clock.to_utc(begin), clock.to_utc(end)
     if per_minute is not None and not (math.isfinite(per_minute) and per_minute > 0):
         raise InvalidOption(f"A backfill's rate must be above zero, got {per_minute!r}.")
-    with transaction.atomic(using=database):
+    with sql.transaction_on(database):
         due, now = locked(database, schedule)
         evidence = edit.evidence_of(database, schedule)
     _refuse_period(due, begin, end, now, evidence)
@@ -108,7 +106,7 @@ def _run_missing(
     begun: list[datetime] = []
     for start in range(0, len(missing), BATCH):
         batch = list(missing[start : start + BATCH])
-        with transaction.atomic(using=database):
+        with sql.transaction_on(database):
             due, _ = locked(database, schedule)
             ran = has_run(database, schedule, batch)
             free = [one for one in batch if one not in ran]

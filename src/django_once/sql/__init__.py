@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from django.db import connections
+from django.db import connections, transaction
 
 from django_once.errors import UnsupportedDatabase
 from django_once.sql.mysql import MySQL
@@ -25,3 +27,18 @@ def on(alias: str) -> Statements:
             "MariaDB. Name one of these in OPTIONS['DATABASE']."
         )
     return kind(connection)
+
+
+@contextmanager
+def transaction_on(alias: str) -> Iterator[None]:
+    """Begin a transaction of the engine's own, or a savepoint of the caller's.
+
+    Ours sees what others commit meanwhile, whatever level the project asks of its own: who meets
+    another at a row shall see what became of it, not an error.
+    """
+    connection: Any = connections[alias]
+    is_own = not connection.in_atomic_block and connection.get_autocommit()
+    with transaction.atomic(using=alias):
+        if is_own:
+            on(alias).see_what_commits()
+        yield

@@ -104,6 +104,10 @@ class PostgreSQL(Statements):
                 continue
             return list(cursor.fetchall())
 
+    def see_what_commits(self) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.execute("SET LOCAL transaction_isolation = 'read committed'")
+
     @contextmanager
     def planned(self) -> Iterator[None]:
         is_own = not self._in_transaction()

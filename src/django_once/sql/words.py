@@ -130,6 +130,9 @@ class Words:
         """Several statements as one transaction, or as part of the caller's."""
         return transaction.atomic(using=self.connection.alias, savepoint=False)
 
+    def see_what_commits(self) -> None:
+        """Let a transaction that has just begun see what others commit while it lasts."""
+
     def planned(self) -> AbstractContextManager[None]:
         """Do what `together` does, under plans that no statistics decide."""
         return self.together()

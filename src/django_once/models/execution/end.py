@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Max, Q
 
 from django_once import sql
@@ -38,7 +37,7 @@ def complete_ended(database: str) -> int:
         if status == Job.SUCCESSFUL and schedule is not None and finished_at is not None:
             succeeded[schedule] = max(finished_at, succeeded.get(schedule, finished_at))
     done = 0
-    with transaction.atomic(using=database):
+    with sql.transaction_on(database):
         for status, records in by_end.items():
             reason = {Job.SUCCESSFUL: "", Job.FAILED: "failed"}.get(status, "deleted")
             done += _complete(database, records, reason)
@@ -85,7 +84,7 @@ def overdue(database: str) -> list[tuple[str, str, datetime]]:
 def prune(database: str, most: int = BATCH) -> int:
     """Delete up to so many records that were kept long enough; schedules remember up to where."""
     old = TaskExecution.objects.using(database).filter(kept_until__lt=Now())
-    with transaction.atomic(using=database):
+    with sql.transaction_on(database):
         ids = list(old.order_by("kept_until").values_list("pk", flat=True)[:most])
         if not ids:
             return 0

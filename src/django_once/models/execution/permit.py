@@ -13,9 +13,10 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connections, transaction
+from django.db import connections
 from django.db.models import F, Q, QuerySet
 
+from django_once import sql
 from django_once.clock import Now
 from django_once.models.execution.end import succeed
 from django_once.models.execution.row import TaskExecution
@@ -100,7 +101,7 @@ def dispatched(database: str, permit: UUID, result: str, *, is_spent: bool) -> N
     }  # fmt: skip
 
     def stamp() -> None:
-        with transaction.atomic(using=database):
+        with sql.transaction_on(database):
             if not _free(pending, 1):
                 return
             if is_spent:
@@ -124,7 +125,7 @@ def lease_again(database: str, seconds: float, most: int) -> list[UUID]:
     )
     used_up = Q(dispatch_count__gte=MOST_DISPATCHES)
     too_old = Q(created_at__lt=Now() - _span(LONGEST_OFFER))
-    with transaction.atomic(using=database):
+    with sql.transaction_on(database):
         given_up = _free(lapsed.filter(used_up | too_old), most)
         if given_up:
             lapsed.filter(pk__in=given_up).update(reason=EXHAUSTED)
