@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, sync_to_async
 
-from django_once import compat, context, events, payload, results
+from django_once import compat, context, events, payload, results, tracing
 from django_once.backend import DatabaseBackend
 from django_once.crash import crash_point
 from django_once.definitions import registry
@@ -28,7 +28,7 @@ from django_once.errors import Cancelled, Expired
 from django_once.models import Job
 from django_once.models.execution.look import due_moment_of
 from django_once.models.job.settle import start, what_became
-from django_once.processes import ends, hygiene, one_transaction, onward
+from django_once.processes import ends, hygiene, one_transaction, onward, traced
 from django_once.processes.ends import Body, Ended
 from django_once.processes.persistence import LOST, Persistence
 from django_once.processes.running import Running
@@ -58,6 +58,10 @@ def run(backend: DatabaseBackend, attempt: Attempt, running: Running | None = No
 
 
 def _run(body: Body) -> Ended:
+    return _unfollowed(body) if tracing.tracer is None else traced.run(body, _unfollowed)
+
+
+def _unfollowed(body: Body) -> Ended:
     if body.attempt.delivery == EXACTLY_ONCE:
         return one_transaction.run(body, _called)
     try:
@@ -87,6 +91,12 @@ async def arun(backend: DatabaseBackend, attempt: Attempt, running: Running | No
 
 
 async def _arun(body: Body) -> Ended:
+    if tracing.tracer is None:
+        return await _aunfollowed(body)
+    return await traced.arun(body, _aunfollowed)
+
+
+async def _aunfollowed(body: Body) -> Ended:
     try:
         async with _a_thread_of_its_own():
             value = await _awaited(body)

@@ -7,11 +7,12 @@ follow an index.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connections, models
@@ -223,6 +224,16 @@ def by_id(database: str, text: str, most: int = 5) -> list[Job]:
     if condition is None:
         return []
     return list(Job.objects.using(database).filter(condition).order_by("pk")[:most])
+
+
+def carried_by(database: str, job: UUID) -> dict[str, Any]:
+    """Return what a job carries beside its arguments; nothing where SQL put no object there."""
+    texts = Job.objects.using(database).filter(pk=job).values_list("meta", flat=True)
+    try:
+        carried = json.loads(next(iter(texts), "{}"))
+    except ValueError:
+        return {}
+    return carried if isinstance(carried, dict) else {}
 
 
 def counts(database: str, backends: Sequence[str], most: int = MOST_COUNTED) -> list[Count]:
