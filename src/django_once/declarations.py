@@ -22,6 +22,7 @@ from django_once.declare import options_of
 from django_once.definitions import registry, unique
 from django_once.definitions.options import AT_LEAST_ONCE, AT_MOST_ONCE
 from django_once.models.declaration import declare, has_table, renew_functions
+from django_once.redaction import MARK
 
 KINDS: Final = {
     inspect.Parameter.POSITIONAL_ONLY: "placed",
@@ -76,6 +77,8 @@ def said_of(task: compat.AnyTask) -> dict[str, Any]:
         "timeout": _seconds(said.get("timeout")),
         "expires": _seconds(said.get("expires")),
         "debounce": _seconds(said.get("debounce")),
+        # Whoever looks at such a job without its code must know that some of it is hidden.
+        "meta": _text({MARK: True}) if "redact" in said else None,
         **_gate(said),
         **_unique(said, task.module_path),
         **_series(said, task.module_path),

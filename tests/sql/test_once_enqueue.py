@@ -42,6 +42,10 @@ def puzzle(context, first, /, second=1.5, *rest, third="\u00e9", **others):
     return None
 
 
+@task(redact=["card"])
+def hidden(card: str) -> None: ...
+
+
 @task(limit=Limit("x:{x!r}", concurrency=1))
 def bent(x: int) -> None: ...
 
@@ -90,6 +94,7 @@ CALLS = [
     (tasks.note_once, ["it's 100 % \\ done"], {}),
     (tasks.tell, [], {}),
     (wordy, [], {"a": 3}),
+    (hidden, ["4111"], {}),
     (flow.one_of_three, [], {}),
     (flow.of_tenant, [7], {}),
     (flow.twice_a_minute, [7], {}),

@@ -57,6 +57,7 @@ BEGIN
     job.max_deaths := coalesce(said -> 'max_deaths', house -> 'max_deaths')::int;
     job.timeout := (said ->> 'timeout')::float8;
     job.delivery := said ->> 'delivery';
+    job.meta := coalesce(said ->> 'meta', '{}');
 
     job.run_after := coalesce(
         once_enqueue.run_after, once_now() + (said ->> 'debounce')::float8 * interval '1 second');
