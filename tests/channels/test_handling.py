@@ -154,8 +154,14 @@ class OnlySeven:
         return Q(kwargs__contains='\\"order_id\\":7')
 
 
-def test_a_filter_leaves_what_it_does_not_match():
-    options = {"LISTENER_FILTER": f"{__name__}.OnlySeven"}
+class OnlySevenByPayload:
+    def get_filter(self) -> Q:
+        return Q(payload__kwargs__order_id=7)
+
+
+@pytest.mark.parametrize("chosen", [OnlySeven, OnlySevenByPayload])
+def test_a_filter_leaves_what_it_does_not_match(chosen):
+    options = {"LISTENER_FILTER": f"{__name__}.{chosen.__name__}"}
     notify(OrderPlaced, order_id=7)
     notify(OrderPlaced, order_id=8)
 

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db import models
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Cast, JSONObject
 
 from django_once import sql
 from django_once.models.job.again import retry
@@ -157,7 +159,19 @@ def replay_ended(
 
 def is_among(database: str, job: UUID, condition: models.Q) -> bool:
     """Return whether a notification meets a condition."""
-    return bool(Notification.objects.using(database).filter(condition, pk=job).exists())
+    found = Notification.objects.using(database).alias(payload=_payload())
+    return bool(found.filter(condition, pk=job).exists())
+
+
+def _payload() -> JSONObject:
+    """Return what a notification carries, for conditions such as payload__context__user=7."""
+    told = Cast("kwargs", models.JSONField())
+    parts = {
+        name: Cast(KeyTextTransform(name, told), models.JSONField())
+        for name in ("old", "new", "context", "carried")
+    }
+    carried = KeyTransform("kwargs", parts.pop("carried"))
+    return JSONObject(**parts, kwargs=carried)
 
 
 def forget_kept(database: str, backend: str, batch: int = BATCH) -> int:
