@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from django.db import transaction
@@ -94,3 +95,10 @@ def add_one_at_a_time(a: int, b: int = 1) -> int:
 @task(delivery="exactly_once", takes_context=True)
 def note_moment(context: Any, schedule: str) -> None:
     Note.objects.create(text=f"{schedule} {context.scheduled_for.isoformat()}")
+
+
+@task(lock="turn", if_held="wait")
+def take_a_turn(number: int) -> None:
+    Note.objects.create(text=f"begin {number}")
+    time.sleep(0.02)
+    Note.objects.create(text=f"end {number}")
