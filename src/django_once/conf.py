@@ -25,6 +25,7 @@ MOST_BYTES = 2**30 - 1
 LONGEST_LEASE = timedelta(days=1)
 SHORTEST_POLL = timedelta(milliseconds=10)
 LONGEST_POLL = timedelta(hours=1)
+SHORTEST_AGE = timedelta(seconds=1)
 RETENTION = {"SUCCESSFUL": "7d", "FAILED": "30d"}
 
 
@@ -64,6 +65,7 @@ class Options:
     wakeup: str
     poll: timedelta
     retention: Mapping[str, timedelta]
+    ageing: Mapping[str, timedelta]
     redact: tuple[Any, ...]
     listener_filter: Any
     redis: str
@@ -211,6 +213,25 @@ def _redact(value: Any, key: str) -> tuple[Any, ...]:
     )
 
 
+def _ageing(value: Any, key: str) -> Mapping[str, timedelta]:
+    """Read {"mail": "5m", …}: of each queue, after what time a waiting job is lifted."""
+    if not isinstance(value, Mapping):
+        raise InvalidOption(
+            f"{key} must say of queues after what time a job that waits gets a higher priority, "
+            f"such as {{'default': '5m'}}, got {shortened(value)}."
+        )
+    lengths = {
+        queue: clock.duration(length, f"{key}[{queue!r}]") for queue, length in value.items()
+    }
+    for queue, length in lengths.items():
+        refusal = refused_queue(queue)
+        if refusal or length < SHORTEST_AGE:
+            raise InvalidOption(
+                refusal or f"{key}[{queue!r}] must be at least 1 second, got {value[queue]!r}."
+            )
+    return lengths
+
+
 def _retry(value: Any, key: str) -> Any:
     # Asked by what it can do: the words of tasks stand above this file.
     if value is not None and (isinstance(value, type) or not hasattr(value, "decide")):
@@ -280,6 +301,10 @@ TABLE: tuple[Option, ...] = (
     Option(
         "RETENTION", RETENTION, _retention,
         "results are looked at for days, failures for weeks, and a table that only grows gets slow",
+    ),
+    Option(
+        "AGEING", {}, _ageing,
+        "what is urgent comes first, and who fills a queue with it says how long others may wait",
     ),
     Option(
         "REDACT", (), _redact,

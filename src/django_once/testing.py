@@ -29,6 +29,7 @@ from django_once.errors import shortened
 from django_once.models import Job
 from django_once.models.declaration import move_sessions
 from django_once.models.gate.admit import admit_waiting
+from django_once.models.job.age import lift
 from django_once.models.job.claim import EVERY_QUEUE, Walk
 from django_once.models.job.locked import await_locks, let_go_overlooked
 from django_once.models.job.ready import promote, readmit_known
@@ -75,6 +76,8 @@ def run_jobs(
         readmit_known(database, registry.paths())
         while max_jobs is None or ran < max_jobs:
             promote(database)
+            for queue, every in backend.settings.ageing.items():
+                lift(database, alias, queue, every)
             # A fresh walk each time looks at every lane from its start.
             attempts = Walk(database, holder, names).claim(1)
             if not attempts:

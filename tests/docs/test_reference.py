@@ -214,7 +214,7 @@ def test_every_reason_is_documented():
     # Where a job waits is no reason.
     reasons -= {
         values.UNKNOWN_TASK, values.PREDECESSOR, values.LIMIT, values.FAIR, values.PAUSED,
-        values.STRUCK, values.BREAKER,
+        values.STRUCK, values.BREAKER, values.LOCK,
     }  # fmt: skip
     assert named(text) == reasons
 

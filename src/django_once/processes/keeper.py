@@ -36,6 +36,7 @@ from django_once.crash import crash_point
 from django_once.declarations import publish
 from django_once.models.figure import write_down
 from django_once.models.gate.admit import admit_waiting
+from django_once.models.job.age import lift
 from django_once.models.job.expire import relieve, sweep
 from django_once.models.job.locked import let_go_overlooked
 from django_once.models.job.ready import promote, seconds_to_next_due
@@ -92,6 +93,7 @@ class Keeper:
         self._looked_at = ""
         self._lock_looked_at = ""
         self._let_go_at = self._look_again_at = 0.0
+        self._age_at = 0.0
         self._renew_at = self._sweep_at = self._due_at = self._listen_at = 0.0
         self._reading_since = clock.uptime()
         self._supervisor = os.getppid()
@@ -129,6 +131,8 @@ class Keeper:
             self._promote()
         if now >= self._sweep_at:
             self._sweep()
+        if self.backend.settings.ageing and now >= self._age_at:
+            self._lift_the_old(now)
         self._relieve_the_silent(now)
         if self._persistence.failures > failures:
             self._reading_since = clock.uptime()
@@ -189,6 +193,14 @@ class Keeper:
         self._due_at = now + max(0.0, seconds)
         if now < self._look_again_at < self._due_at:
             self._due_at = self._look_again_at
+
+    def _lift_the_old(self, now: float) -> None:
+        """Give a higher priority to those who have waited long, in queues that say so."""
+        ageing = self.backend.settings.ageing
+        for queue, every in ageing.items():
+            self._persistence.tried(partial(lift, self._database, self.backend.alias, queue, every))
+        shortest = min(ageing.values()).total_seconds()
+        self._age_at = now + min(LONGEST_SWEEP, shortest / 4)
 
     def _relieve_the_silent(self, now: float) -> None:
         """Give back for silent workers what they have claimed and not called."""
@@ -317,6 +329,8 @@ class Keeper:
 
     def _wait(self) -> None:
         soonest = min(self._renew_at, self._sweep_at, self._due_at)
+        if self.backend.settings.ageing:
+            soonest = min(soonest, self._age_at)
         lines: list[Any] = [self.wire, self.lifeline]
         if self._listener.is_open:
             lines.append(self._listener)

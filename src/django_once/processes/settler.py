@@ -54,7 +54,7 @@ class Settler(threading.Thread):
 
     def __init__(
         self, backend: DatabaseBackend, slots: Slots, guards: Guards,
-        due_later: Callable[[], None],
+        due_later: Callable[[], None], look_now: Callable[[], None],
     ) -> None:  # fmt: skip
         super().__init__(name="once-settler", daemon=True)
         self.backend = backend
@@ -62,6 +62,7 @@ class Settler(threading.Thread):
         self._slots = slots
         self._guards = guards
         self._due_later = due_later
+        self._look_now = look_now
         self._open: Counter[UUID] = Counter()
         self._counting = threading.Lock()
         self._outbox: SimpleQueue[Ended | None] = SimpleQueue()
@@ -169,6 +170,7 @@ class Settler(threading.Thread):
             lambda: admit(settings.database, self.backend.alias, gates)
         )
         if admitted:
+            self._look_now()
             self._say(is_ready=True)
         if any(ended.outcome is not None and ended.outcome.status == Job.READY for ended in batch):
             # What came back stands at its gate again when a keeper has looked.

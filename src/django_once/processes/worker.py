@@ -88,7 +88,9 @@ class Worker:
             backend, plan.concurrency, self.place, self._ended, self._is_trusted, self._is_doubted,
             self._is_refused,
         )  # fmt: skip
-        self._settler = Settler(backend, self._slots, self._guards, self._tell_the_keeper)
+        self._settler = Settler(
+            backend, self._slots, self._guards, self._tell_the_keeper, wire.ring
+        )
         self._suspects: deque[Attempt] = deque()
         self._seconds_per_job = AHEAD
         self._sent: dict[UUID, float] = {}

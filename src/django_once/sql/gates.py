@@ -241,7 +241,10 @@ class GateStatements:
             [{"gate_name": gate.name, "free": gate.free_at, "used": gate.served} for gate in gates]
         )
         sql = self._joined(
-            "once_gate AS gate", STATE, "free_at = o.free, served = o.used",
+            "once_gate AS gate", STATE,
+            # A limit has no share: there it counts its turns (see `admission`).
+            "free_at = o.free, "
+            "served = CASE WHEN gate.name LIKE 'limit:%%' THEN gate.served + 1 ELSE o.used END",
             "gate.name = o.gate_name", "gate.backend = %s",
         )  # fmt: skip
         # The batch stands before its condition on MySQL, and in the middle elsewhere.

@@ -20,8 +20,15 @@ from typing import Any, Final
 
 from django_once import payload, sql
 from django_once.models.gate.share import Shares, needs_of
-from django_once.sql.gates import Candidate, Gate, GateStatements, Place
+from django_once.sql.admission import (
+    BY_HAND,
+    TOUCHED,
+    admit_at_once,
+    can_admit_at_once,
+)
+from django_once.sql.gates import Candidate, Gate, GateStatements, Place, reason_of
 from django_once.sql.repeat import repeated
+from django_once.sql.values import LIMIT
 
 MOST_GATES: Final = 200
 MOST_PLACES: Final = 1_000
@@ -84,10 +91,11 @@ def _forget(gates: GateStatements, most: int) -> int:
 def _admit_patiently(database: str, backend: str, gates: list[str]) -> int:
     statements = sql.on(database)
     of_backend = GateStatements(statements, backend)
+    admit_free = _admit_at_once if can_admit_at_once(of_backend) else _admit_free
     admitted = 0
     pauses = iter(PAUSES)
     while gates:
-        decision, busy = repeated(statements.connection, partial(_admit_free, of_backend, gates))
+        decision, busy = repeated(statements.connection, partial(admit_free, of_backend, gates))
         admitted += decision.admitted
         if busy:
             pause = next(pauses, None)
@@ -96,6 +104,20 @@ def _admit_patiently(database: str, backend: str, gates: list[str]) -> int:
             time.sleep(pause)
         gates = sorted({*busy, *decision.again})
     return admitted
+
+
+def _admit_at_once(gates: GateStatements, names: Sequence[str]) -> tuple[Decision, set[str]]:
+    """Do what `_admit_free` does, in one statement where a count is all that is needed."""
+    limits = [name for name in names if reason_of(name) == LIMIT]
+    each = max(FEWEST_EACH, MOST_PLACES // max(1, len(limits)))
+    found = admit_at_once(gates, limits, each) if limits else []
+    came_to = {one.gate: one.came_to for one in found}
+    by_hand = sorted(set(names) - set(limits) | {n for n in limits if came_to.get(n) == BY_HAND})
+    decision, busy = _admit_free(gates, by_hand) if by_hand else (Decision(), set[str]())
+    decision.admitted += sum(one.placed for one in found)
+    decision.again |= {one.gate for one in found if one.placed >= each}
+    busy |= {name for name in limits if came_to.get(name) == TOUCHED}
+    return decision, busy | _begun(gates, set(limits) - set(came_to))
 
 
 def _admit_free(gates: GateStatements, names: Sequence[str]) -> tuple[Decision, set[str]]:
@@ -182,8 +204,7 @@ def decide(
             if position is None:
                 closed.add(name)
                 continue
-        if free_at != gate.free_at:
-            decision.moved[name] = replace(gate, free_at=free_at)
+        decision.moved[name] = replace(gate, free_at=free_at)
         decision.places.append(Place(candidate.id, position=position))
         passed[name] = passed.get(name, 0) + 1
     decision.moved |= shares.moved
