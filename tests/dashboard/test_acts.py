@@ -10,11 +10,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.core import signing
 
+from django_once.clock import Now
 from django_once.dashboard import bulk
-from django_once.models import Job, Lock, Pause, Schedule, TaskExecution, Worker
+from django_once.models import Job, Lock, Pause, Schedule, Tally, TaskExecution, Worker
 from django_once.models.audit import AuditEntry
 from django_once.models.job.again import retry
 from django_once.models.pause.stop import pause, pauses
+from django_once.models.strike.stop import strike
 from django_once.scheduling import editing
 from tests.app import tasks
 from tests.dashboard.people import (
@@ -50,8 +52,8 @@ def a_schedule(name: str = "nightly", **said: object) -> Schedule:
 
 
 EVERY_ACT = (
-    "retry", "cancel", "pause", "resume", "drain", "release", "schedule-run", "schedule-pause",
-    "schedule-resume", "schedule-enable", "schedule-disable", "schedule-backfill",
+    "retry", "cancel", "pause", "resume", "restore", "drain", "release", "schedule-run",
+    "schedule-pause", "schedule-resume", "schedule-enable", "schedule-disable", "schedule-backfill",
 )  # fmt: skip
 
 
@@ -159,6 +161,23 @@ def test_a_pause_that_makes_no_sense_is_refused(said):
     act(somebody(OPERATE), "pause", **said)
 
     assert pauses("default", ["default"]) == []
+
+
+def test_a_task_that_rests_goes_on_and_a_strike_is_taken_back():
+    Tally.objects.create(task="shop.charge", opened_at=Now(), reopens_at=Now())
+    strike("default", "default", "shop.mail", {"tenant": 7}, reason="spam", by="bob")
+    client = somebody(OPERATE, "view_payload", name="ann")
+
+    assert "rests: too many" in page(client)
+    shown = page(client, "queues/")
+    assert "shop.charge" in shown
+    assert "&quot;tenant&quot;: 7" in shown
+    assert "goes on" in act(client, "resume", kind="breaker", name="shop.charge")
+    (id,) = re.findall(r'name="id" value="(\w+)"', shown)
+    assert "may run again" in act(client, "restore", id=id)
+    assert "not there any more" in act(client, "restore", id=id)
+    assert "opens by itself" in act(client, "pause", kind="breaker", name="shop.charge")
+    assert [line[2:4] for line in log()] == [("restore", "task"), ("resume", "breaker")]
 
 
 def test_a_schedule_is_run_paused_resumed_and_disabled():

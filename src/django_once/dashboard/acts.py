@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from django.core.management.base import CommandError
 from django.http import HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from django_once import events
+from django_once import events, payload
 from django_once.admin import places
 from django_once.dashboard import backfill
 from django_once.dashboard.answers import Shown
@@ -26,17 +27,20 @@ from django_once.errors import OnceError
 from django_once.management.moments import until_when
 from django_once.management.selection import counted
 from django_once.management.steering import retry_jobs
-from django_once.models import AuditEntry, Schedule, audit
+from django_once.models import AuditEntry, Schedule, Tally, audit
 from django_once.models.job.cancel import cancel
 from django_once.models.lock import end_by_force
 from django_once.models.pause.stop import KINDS, pause, resume
 from django_once.models.schedule import look
+from django_once.models.strike.stop import restore, strikes
+from django_once.models.tally.breaker import close
 from django_once.models.worker import ask_to_drain
 from django_once.scheduling import editing, running
 from django_once.sql.lines import close_idle, line
 
 MOST_JOBS: Final = 500
 LONGEST: Final = 255
+BREAKER: Final = Tally.BREAKER
 Outcome = tuple[bool, str, int]
 
 
@@ -134,7 +138,7 @@ def _cancel(visit: Visit) -> Outcome:
 def _paused(visit: Visit) -> tuple[str, str, str]:
     kind, name, backend = said(visit, "kind"), said(visit, "name"), said(visit, "backend")
     backend = backend or visit.aliases[0]
-    if kind not in KINDS or not name or backend not in visit.aliases:
+    if kind not in (*KINDS, BREAKER) or not name or backend not in visit.aliases:
         raise Refused("Say which queue, task or key is meant.")
     return kind, name, backend
 
@@ -151,6 +155,8 @@ def _until(visit: Visit) -> datetime | None:
 
 def _pause(visit: Visit) -> Outcome:
     kind, name, backend = _paused(visit)
+    if kind == BREAKER:
+        raise Refused("A breaker opens by itself: pause its task.")
     reason, until = said(visit, "reason"), _until(visit)
     with logged(visit, "pause", kind, name, backend=backend, reason=reason) as log:
         pause(visit.database, backend, kind, name, reason=reason, until=until, by=visit.actor)
@@ -161,8 +167,10 @@ def _pause(visit: Visit) -> Outcome:
 def _resume(visit: Visit) -> Outcome:
     kind, name, backend = _paused(visit)
     with logged(visit, "resume", kind, name, backend=backend) as log:
-        was_paused = resume(visit.database, backend, kind, name)
-        if not was_paused:
+        verb = partial(close, visit.database, backend, name)
+        if kind != BREAKER:
+            verb = partial(resume, visit.database, backend, kind, name)
+        if not verb():
             log.tell(f"{kind.capitalize()} {name!r} was not paused: somebody resumed it before.", 0)
             return False, log.outcome, 0
         for one in visit.backends:
@@ -170,6 +178,19 @@ def _resume(visit: Visit) -> Outcome:
                 one.announce(is_ready=True)
         log.tell(f"{kind.capitalize()} {name!r} goes on.")
     return True, log.outcome, 1
+
+
+def _restore(visit: Visit) -> Outcome:
+    struck = [one for one in strikes(visit.database, visit.aliases) if one.pk == said(visit, "id")]
+    if not struck:
+        raise Refused("That strike is not there any more: somebody took it back.")
+    (one,) = struck
+    with logged(visit, "restore", "task", one.task, backend=one.backend) as log:
+        arguments = payload.decode(one.arguments)
+        was_struck = restore(visit.database, one.backend, one.task, arguments)
+        word = "may run again" if was_struck else "were not struck any more"
+        log.tell(f"These jobs of {one.task!r} {word}.", int(was_struck))
+    return was_struck, log.outcome, log.done
 
 
 def _schedule(visit: Visit) -> Schedule:
@@ -247,6 +268,7 @@ ACTS: Final[dict[str, Callable[[Visit], Outcome | Shown]]] = {
     "cancel": _cancel,
     "pause": _pause,
     "resume": _resume,
+    "restore": _restore,
     "drain": _drain,
     "release": _release,
     "schedule-run": _of_schedule(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,9 +12,9 @@ from django_once.dashboard.answers import Shown
 from django_once.dashboard.visits import Visit
 from django_once.definitions.channel import channels, is_abstract, words_of
 from django_once.definitions.listeners import groups_heard
-from django_once.sql.windows import Window
+from django_once.sql import samples
 
-STATES: Final = {"waiting": "waiting", "running": "running", "failed": "failed"}
+STATES: Final = ("ready", "scheduled", "blocked", "running", "failed")
 MOST: Final = 10_000
 
 
@@ -23,26 +24,23 @@ class Told:
 
     words: Any
     groups: list[str]
-    counts: tuple[tuple[str, int, bool, str], ...]
+    counts: tuple[tuple[str, int, str], ...]
 
 
 def show(visit: Visit) -> Shown:
-    """Show the channels that this process declares, and count what waits, runs and failed."""
-    known = [words_of(one) for one in channels() if not is_abstract(one)]
-    here = [words for words in known if words.backend in visit.aliases]
-    heard = {words_of(one).name: groups_heard(one) for one in channels() if not is_abstract(one)}
+    """Show the channels that this process declares, and what waits, runs and failed of them."""
+    known = [one for one in channels() if not is_abstract(one)]
+    here = [one for one in known if words_of(one).backend in visit.aliases]
+    statements = sql.on(visit.database)
+    counts = {state: samples.by_channel(statements, state, MOST) for state in STATES}
     told = [
-        Told(words, heard[words.name], _counts(visit, words) if words.is_stored else ())
-        for words in sorted(here, key=lambda words: words.name)
+        Told(words_of(one), groups_heard(one), tuple(_counts(words_of(one).name, counts)))
+        for one in sorted(here, key=lambda one: words_of(one).name)
     ]
-    return Shown("channels", "Channels", "once/channels.html", {"channels": told})
+    context = {"channels": told, "most": MOST}
+    return Shown("channels", "Channels", "once/channels.html", context)
 
 
-def _counts(visit: Visit, words: Any) -> tuple[tuple[str, int, bool, str], ...]:
-    found = []
-    for name, state in STATES.items():
-        text = filters.written(state=state, channel=words.name)
-        clauses = filters.parse(text, visit.now).clauses
-        window = Window(sql.on(visit.database), visit.aliases, clauses)
-        found.append((name, *window.count(MOST), text))
-    return tuple(found)
+def _counts(name: str, counts: dict[str, dict[str, int]]) -> Iterator[tuple[str, int, str]]:
+    for state in STATES:
+        yield state, counts[state].get(name, 0), filters.written(state=state, channel=name)

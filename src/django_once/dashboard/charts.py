@@ -88,9 +88,7 @@ class Stretch:
     ran: tuple[float, ...] = ()
 
 
-def stretches(
-    database: str, backends: Sequence[str], now: datetime, word: str
-) -> tuple[list[Stretch], timedelta]:
+def stretches(database: str, now: datetime, word: str) -> tuple[list[Stretch], timedelta]:
     """Return what ended in each stretch of a range, judged by samples where much did."""
     length, count = RANGES[word]
     seconds = length.total_seconds()
@@ -99,13 +97,11 @@ def stretches(
     statements = sql.on(database)
     found = [Stretch(begin + length * n) for n in range(count)]
     sampled: list[list[Ended]] = [[] for _ in range(count)]
-    for one in samples.ended(statements, backends, begin, length, count):
+    for one in samples.ended(statements, begin, length, count):
         sampled[one.stretch].append(one)
-    failed = [0] * count
-    for at in samples.failed(statements, backends, begin):
-        failed[min(count - 1, max(0, int(at // seconds)))] += 1
+    failed = samples.failed(statements, begin, length)
     for n, stretch in enumerate(found):
-        _judge(stretch, sampled[n], failed[n], past if n == count - 1 else seconds)
+        _judge(stretch, sampled[n], failed.get(n, 0), past if n == count - 1 else seconds)
     return found, length
 
 

@@ -23,6 +23,7 @@ from django_once.models import Pause, Worker
 from django_once.models.job import look
 from django_once.models.pause.stop import pauses
 from django_once.models.schedule.look import late
+from django_once.models.tally.breaker import open_breakers
 from django_once.models.worker import seen, state_of
 from django_once.sql import counts as sql_counts
 from django_once.sql import samples
@@ -111,7 +112,7 @@ def figures(visit: Visit) -> Figures:
 def alarms(visit: Visit, found: Figures) -> list[Alarm]:
     """Return what needs attention, the worst first."""
     told = [*_of_workers(visit, found), *_of_queues(visit, found), *_of_jobs(visit, found),
-            *_of_schedules(visit)]  # fmt: skip
+            *_of_breakers(visit), *_of_schedules(visit)]  # fmt: skip
     return sorted(told, key=lambda alarm: ("error", "warning", "note").index(alarm.level))
 
 
@@ -200,6 +201,12 @@ def _of_jobs(visit: Visit, found: Figures) -> Iterator[Alarm]:
     if unknown:
         says = f"{counted(unknown).capitalize()} wait for a worker that knows their task."
         yield Alarm("error", says, "jobs", "state:blocked blocked:unknown_task")
+
+
+def _of_breakers(visit: Visit) -> Iterator[Alarm]:
+    for tally in open_breakers(visit.database, visit.aliases):
+        says = f"Task {tally.task!r} rests: too many of its attempts failed."
+        yield Alarm("error", says, "queues")
 
 
 def _of_schedules(visit: Visit) -> Iterator[Alarm]:

@@ -15,7 +15,7 @@ def show(visit: Visit) -> Shown:
     asked = visit.said("range")
     chosen = asked if asked in charts.RANGES else "1h"
     found = figures.figures(visit)
-    ended, length = charts.stretches(visit.database, visit.aliases, visit.now, chosen)
+    ended, length = charts.stretches(visit.database, visit.now, chosen)
     drawn = [charts.throughput(ended, length), charts.waiting(ended, length),
              charts.running(ended, length)]  # fmt: skip
     busiest = sorted(

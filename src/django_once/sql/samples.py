@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from django_once import clock
 from django_once.sql.statements import Statements
-from django_once.sql.windows import last_error
+from django_once.sql.windows import STATES, last_error
 
 MOST_IN_ONE: Final = 120
-MOST_FAILURES: Final = 10_000
+MOST_FAILURES: Final = 50_000
 MOST_GROUPED: Final = 2_000
 MOST_QUEUES: Final = 200
 DEEPEST: Final = 60_000
@@ -57,9 +57,7 @@ class Failing:
     last: datetime | None
 
 
-def ended(
-    statements: Statements, backends: Sequence[str], begin: datetime, length: timedelta, count: int
-) -> list[Ended]:
+def ended(statements: Statements, begin: datetime, length: timedelta, count: int) -> list[Ended]:
     """Return the first jobs that ended in each of so many stretches of this length."""
     seconds = _between(statements.vendor)
     parts, parameters = [], []
@@ -71,10 +69,9 @@ def ended(
             f"{seconds('started_at', 'coalesce(run_after, enqueued_at)')} AS waited, "
             f"{seconds('finished_at', 'last_attempted_at')} AS ran "
             "FROM once_job WHERE finished_at >= %s AND finished_at < %s "
-            f"AND backend IN ({statements.marks(backends)}) "
             f"ORDER BY finished_at LIMIT {MOST_IN_ONE}) AS stretch_{n}"
         )
-        parameters += [low, low, high, *backends]
+        parameters += [low, low, high]
     rows = statements.rows(" UNION ALL ".join(parts), parameters)
     return [
         Ended(int(n), float(at), status == "SUCCESSFUL", _number(waited), _number(ran))
@@ -82,16 +79,23 @@ def ended(
     ]
 
 
-def failed(statements: Statements, backends: Sequence[str], begin: datetime) -> list[float]:
-    """Return how many seconds after a moment each of the last failures came; up to a bound."""
+def failed(statements: Statements, begin: datetime, length: timedelta) -> dict[int, int]:
+    """Return how many of the last failures came in each stretch behind a moment; up to a bound.
+
+    Only the index is read, which holds no backend: these are of all in the database.
+    """
     seconds = _between(statements.vendor)
     low = clock.to_column(begin, statements.vendor)
-    sql = (
-        f"SELECT {seconds('finished_at', '%s')} FROM once_job WHERE status = 'FAILED' "
-        f"AND finished_at >= %s AND backend IN ({statements.marks(backends)}) "
-        f"ORDER BY finished_at DESC LIMIT {MOST_FAILURES}"
+    stretch = _whole(
+        statements.vendor, f"{seconds('finished_at', '%s')} / {length.total_seconds()}"
     )
-    return [float(at) for (at,) in statements.rows(sql, [low, low, *backends])]
+    sql = (
+        f"SELECT {stretch} AS stretch, count(*) FROM (SELECT finished_at FROM once_job "
+        "WHERE status = 'FAILED' AND finished_at >= %s ORDER BY finished_at DESC "
+        f"LIMIT {MOST_FAILURES}) AS part GROUP BY 1"
+    )
+    rows = statements.rows(sql, [low, low])
+    return {int(stretch): int(jobs) for stretch, jobs in rows}
 
 
 def queues_with_ready(statements: Statements, backend: str) -> list[str]:
@@ -178,12 +182,27 @@ def blocked_by(statements: Statements, backends: Sequence[str], most: int) -> di
     return {str(reason): int(jobs) for reason, jobs in rows}
 
 
+def by_channel(statements: Statements, state: str, most: int) -> dict[str, int]:
+    """Return how many of up to so many jobs in a state each channel has; the last, of failed."""
+    order = "ORDER BY finished_at DESC" if state == "failed" else ""
+    part = f"SELECT channel FROM once_job WHERE {STATES[state]} {order} LIMIT %s"
+    sql = (
+        f"SELECT channel, count(*) FROM ({part}) AS part WHERE channel IS NOT NULL GROUP BY channel"
+    )
+    return {str(name): int(jobs) for name, jobs in statements.rows(sql, [most])}
+
+
 def _moment(statements: Statements, value: Any) -> datetime | None:
     return None if value is None else statements.moment(value)
 
 
 def _number(value: Any) -> float | None:
     return None if value is None else max(0.0, float(value))
+
+
+def _whole(vendor: str, number: str) -> str:
+    """Return SQL of a number that is not negative, without its fraction."""
+    return f"floor({number})" if vendor != "sqlite" else f"CAST({number} AS integer)"
 
 
 def _between(vendor: str) -> Any:
