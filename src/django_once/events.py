@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from django.utils.log import RequireDebugTrue
 
-from django_once import compat, counting
+from django_once import compat, counting, signals
 from django_once.compat import (
     AnyResult,
     TaskResultStatus,
@@ -43,6 +43,7 @@ _DJANGOS_OWN: Final = {
     signal: _djangos_own(signal) for signal in (task_enqueued, task_started, task_finished)
 }
 
+_LINE: Final = "Task id=%s path=%s state=%s"
 _told_unknown: set[str] = set()
 
 
@@ -67,20 +68,17 @@ def job_enqueued(sender: type, result: AnyResult) -> None:
         task_enqueued.send(sender, task_result=result)
 
 
-def attempt_started(sender: type, job: object, path: str, read: Callable[[], AnyResult]) -> None:
+def attempt_started(sender: type, attempt: Any, read: Callable[[], AnyResult]) -> None:
     """Tell that a body is about to be called."""
     if _has_receivers(task_started):
         _tell(task_started, sender, read)
     elif _is_written(logging.INFO):
-        contract.info("Task id=%s path=%s state=%s", job, path, TaskResultStatus.RUNNING)
+        status = TaskResultStatus.RUNNING
+        contract.info(_LINE, attempt.id, attempt.task, status, extra=_of(attempt))
 
 
 def job_finished(
-    sender: type,
-    job: object,
-    path: str,
-    read: Callable[[], AnyResult],
-    exception: BaseException | None,
+    sender: type, attempt: Any, read: Callable[[], AnyResult], exception: BaseException | None
 ) -> None:
     """Tell that a job ended for good; Django's log line takes its traceback from here."""
     if _has_receivers(task_finished):
@@ -89,13 +87,22 @@ def job_finished(
     level = logging.INFO if exception is None else logging.ERROR
     if _is_written(level):
         status = TaskResultStatus.SUCCESSFUL if exception is None else TaskResultStatus.FAILED
-        line = "Task id=%s path=%s state=%s"
-        contract.log(level, line, job, path, status, exc_info=exception)
+        told = (attempt.id, attempt.task, status)
+        contract.log(level, _LINE, *told, exc_info=exception, extra=_of(attempt))
+
+
+def _of(attempt: Any) -> dict[str, Any]:
+    """Return what a line of the log says of an attempt beside its text."""
+    return {
+        "job": str(attempt.id), "task": attempt.task, "queue": attempt.queue,
+        "attempt": attempt.attempt, "fence": attempt.fence,
+    }  # fmt: skip
 
 
 def attempt_superseded(job: object, attempt: int) -> None:
     """Tell that an attempt was ended by somebody else: its outcome was not kept."""
     counting.count([counting.Label(counting.SUPERSEDED)])
+    signals.tell(signals.task_superseded, None, job=str(job), attempt=attempt)
     ours.warning(
         "attempt.superseded job=%s attempt=%s: it was ended by somebody else before; "
         "its outcome was not kept.",
@@ -148,6 +155,8 @@ def task_unknown(job: object, task: str) -> None:
 def job_swept(swept: Any, why: str = "is gone") -> None:
     """Tell that a job was taken from a worker that is gone, and what is known of its end."""
     counting.count([counting.Label(counting.ATTEMPTS, swept.task, "", swept.reason or "lost")])
+    told = {"worker": str(swept.worker), "status": swept.status, "reason": swept.reason}
+    signals.tell(signals.task_swept, None, job=str(swept.id), task=swept.task, **told)
     ours.warning(
         "job.swept job=%s task=%s worker=%s state=%s reason=%s: its worker %s.",
         swept.id,
@@ -179,6 +188,7 @@ def series_superseded(turn: Any, generation: int) -> None:
 def worker_expired(worker: object) -> None:
     """Tell that a worker was declared lost because its lease had lapsed."""
     counting.count([counting.Label(counting.LEASES_LOST)])
+    signals.tell(signals.worker_lost, None, worker=str(worker))
     ours.warning("worker.expired worker=%s: its lease lapsed; its jobs go back.", worker)
 
 
@@ -310,13 +320,7 @@ def _tell(signal: Any, sender: type, read: Callable[[], AnyResult]) -> None:
         if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
             raise
         answers = [("unknown", error)]
-    for receiver, answer in answers:
-        if isinstance(answer, BaseException):
-            ours.error(
-                "signal.failed receiver=%r: a receiver raised; the job goes on.",
-                receiver,
-                exc_info=answer,
-            )
+    signals.report(answers)
 
 
 def schedule_fired(name: str, verdicts: Any, refused: str) -> None:
@@ -327,8 +331,11 @@ def schedule_fired(name: str, verdicts: Any, refused: str) -> None:
             ours.error("schedule.refused schedule=%s due=%s: %s", name, one.due_at, refused)
         elif one.runs:
             ours.debug("schedule.fired schedule=%s due=%s", name, one.due_at)
+            signals.tell(signals.schedule_fired, None, schedule=name, due_at=one.due_at)
         else:
             left_out.setdefault(one.reason, []).append(one.due_at)
+            told = {"schedule": name, "due_at": one.due_at, "reason": one.reason}
+            signals.tell(signals.schedule_skipped, None, **told)
     for reason, moments in left_out.items():
         ours.info(
             "schedule.skipped schedule=%s count=%s first=%s: %s",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from django.dispatch import Signal
+
+from django_once import signals
 from django_once.compat import task_finished, task_started
 from tests.processes import ledger
 
@@ -28,3 +31,8 @@ def raise_below_exception(**_: Any) -> None:
 for signal in (task_started, task_finished):
     for receiver in (write_down, raise_an_error, leave, raise_below_exception):
         signal.connect(receiver)
+
+for own in vars(signals).values():
+    if isinstance(own, Signal):
+        for receiver in (raise_an_error, leave, raise_below_exception):
+            own.connect(receiver)

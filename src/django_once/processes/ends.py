@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django_once import compat, counting, declare, events, payload, redaction
+from django_once import compat, counting, declare, events, payload, redaction, signals
 from django_once.backend import DatabaseBackend
 from django_once.definitions.ends import Cancel, Snooze
 from django_once.definitions.options import AT_MOST_ONCE
@@ -50,6 +50,8 @@ class Ended:
     outcome: Outcome | None
     exception: BaseException | None = None
     told: Told | None = None
+    # How long a body ran that stored its own end.
+    ran: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +281,7 @@ def tell_finished(backend: DatabaseBackend, ended: Ended) -> None:
     """Tell that a job ended for good, once its end is stored."""
     outcome: Any = ended.outcome
     if outcome is not None and outcome.status == Job.READY:
+        _tell_back(backend, ended.attempt, outcome)
         return
     if isinstance(ended.exception, Superseded):
         return
@@ -286,4 +289,18 @@ def tell_finished(backend: DatabaseBackend, ended: Ended) -> None:
         # There is no result left to tell of.
         return
     read = partial(backend.get_result, str(ended.attempt.id))
-    events.job_finished(type(backend), ended.attempt.id, ended.attempt.task, read, ended.exception)
+    events.job_finished(type(backend), ended.attempt, read, ended.exception)
+
+
+def _tell_back(backend: DatabaseBackend, attempt: Attempt, outcome: Outcome) -> None:
+    """Tell that an attempt ended and its job comes back."""
+    told: dict[str, Any] = {
+        "job": str(attempt.id), "task": attempt.task, "queue": attempt.queue,
+        "attempt": attempt.attempt, "fence": attempt.fence, "reason": outcome.reason,
+    }  # fmt: skip
+    if outcome.failed:
+        signals.tell(signals.task_retried, type(backend), delay=outcome.delay, **told)
+    elif outcome.reason == SNOOZED:
+        signals.tell(signals.task_snoozed, type(backend), delay=outcome.delay, **told)
+    else:
+        signals.tell(signals.task_released, type(backend), **told)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, sync_to_async
 
-from django_once import compat, context, events, payload, results, tracing
+from django_once import compat, context, events, payload, results, surroundings, tracing
 from django_once.backend import DatabaseBackend
 from django_once.crash import crash_point
 from django_once.definitions import registry
@@ -126,10 +126,14 @@ async def _a_thread_of_its_own() -> AsyncIterator[None]:
 
 def _called(body: Body) -> Any:
     """Return what the function returns; one that is async is awaited in a loop of this thread."""
-    if _is_async(body.task.func):
-        value = async_to_sync(_awaited)(body)
-    else:
-        value = body.task.func(*body.args, **body.kwargs)
+    mark = surroundings.enter(body.attempt)
+    try:
+        if _is_async(body.task.func):
+            value = async_to_sync(_awaited)(body)
+        else:
+            value = body.task.func(*body.args, **body.kwargs)
+    finally:
+        surroundings.leave(mark)
     refuse_if_lost(body)
     return value
 
@@ -145,7 +149,7 @@ async def _awaited(body: Body) -> Any:
             task.cancel()
 
     running.interrupt = partial(loop.call_soon_threadsafe, cancel)
-    timer = None
+    timer, mark = None, surroundings.enter(body.attempt)
     if running.attempt.timeout:
         timer = loop.call_later(running.attempt.timeout, running.ask_for_time)
     try:
@@ -154,6 +158,7 @@ async def _awaited(body: Body) -> Any:
         return await body.task.func(*body.args, **body.kwargs)
     finally:
         running.interrupt = None
+        surroundings.leave(mark)
         if timer is not None:
             timer.cancel()
         while task.cancelling():
@@ -217,7 +222,7 @@ def _entered(backend: DatabaseBackend, attempt: Attempt, running: Running) -> Bo
     read = partial(_read, backend, task, attempt)
     due = partial(due_moment_of, backend.settings.database, attempt.id)
     try:
-        events.attempt_started(type(backend), attempt.id, attempt.task, read)
+        events.attempt_started(type(backend), attempt, read)
         args, kwargs = _arguments(backend, task, running, read, due)
     except LOST:
         return ends.given_back(attempt)

@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 from uuid import UUID
 
-from django_once import counting, events
+from django_once import counting, events, signals
 from django_once.backend import DatabaseBackend
 from django_once.crash import crash_point
 from django_once.definitions.options import EXACTLY_ONCE
@@ -214,7 +214,7 @@ class Settler(threading.Thread):
 
     def _tell(self, batch: list[Ended], superseded: set[UUID]) -> None:
         counting.count(ends.counted(batch, superseded))
-        are_heard = events.success_is_heard()
+        are_heard = events.success_is_heard() or signals.returns_are_heard()
         for ended in batch:
             if ended.outcome is not None and ended.attempt.id in superseded:
                 events.attempt_superseded(ended.attempt.id, ended.attempt.attempt)

@@ -17,10 +17,10 @@ import signal
 import sys
 import time
 from collections import deque
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from django_once import clock, events
+from django_once import clock, events, signals
 from django_once.backend import DatabaseBackend
 from django_once.definitions import registry
 from django_once.definitions.channel import located
@@ -144,6 +144,7 @@ class Worker:
             )
             if answered:
                 self._persistence.tried(lambda: readmit_known(settings.database, known))
+                self._tell(signals.worker_started)
                 return True
             self._persistence.wait()
         return False
@@ -289,10 +290,10 @@ class Worker:
 
     def _ended(self, ended: Ended) -> None:
         """Take the end of an attempt from its slot; called by whatever thread ran it."""
-        outcome = ended.outcome
         self._guards.note(ended)
-        if outcome is not None and outcome.ran is not None:
-            self._seconds_per_job += WEIGHT * (outcome.ran - self._seconds_per_job)
+        ran = ended.outcome.ran if ended.outcome is not None else ended.ran
+        if ran is not None:
+            self._seconds_per_job += WEIGHT * (ran - self._seconds_per_job)
         self._settler.put(ended)
         if self._is_asleep and self._slots.waiting <= self._low_water:
             self._is_asleep = False
@@ -349,11 +350,12 @@ class Worker:
         if self._is_over():
             return
         now = time.monotonic()
+        # A body that ends rings only when this thread would claim for it, or is waiting for it.
+        # Said before the room is measured: one that ends in between would find nobody to ring.
+        self._is_asleep = self._look_at <= now or self.is_draining or bool(self._suspects)
         seconds = self._look_at - now if self._room() > 0 else SIGN_OF_LIFE
         if self.is_draining or self._suspects or self._settler.unsettled:
             seconds = min(seconds, STEP)
-        # A body that ends rings only when this thread would claim for it, or is waiting for it.
-        self._is_asleep = self._look_at <= now or self.is_draining or bool(self._suspects)
         was_rung = self.wire.wait(min(seconds, SIGN_OF_LIFE))
         if was_rung and self._look_at > now:
             self._look_at = 0.0
@@ -372,6 +374,11 @@ class Worker:
         answered, _ = self._persistence.tried(lambda: stop(database, self.holder.id))
         if answered:
             self.place.leave()
+        self._tell(signals.worker_stopped)
+
+    def _tell(self, signal: Any) -> None:
+        holder = self.holder
+        signals.tell(signal, type(self.backend), worker=str(holder.id), name=holder.name)
 
 
 def _less(share: int | None, done: int) -> int | None:
