@@ -36,6 +36,7 @@ from django_once.declared import Redact as Redact
 from django_once.declared import Task as Task
 from django_once.declared import checked as checked_words
 from django_once.declared import contradiction as contradiction
+from django_once.declared import option_of as option_of
 from django_once.declared import options_of as options_of
 from django_once.declared import unchecked_copy as unchecked_copy
 from django_once.definitions import options, registry

@@ -204,6 +204,12 @@ def options_of(task: compat.AnyTask) -> dict[str, Any]:
     return said
 
 
+def option_of(task: compat.AnyTask, name: str) -> Any:
+    """Return what was said of a task by one of our words, or None."""
+    said = getattr(task, name, None)
+    return registry.options_of(task.func).get(name) if said is None else said
+
+
 @cache
 def _words_in(kind: Any) -> tuple[str, ...]:
     """Return those of our words that a class of tasks has fields for; asked for each job."""

@@ -53,6 +53,8 @@ def run(backend: DatabaseBackend, attempt: Attempt, running: Running | None = No
     body = _entered(backend, attempt, running or Running(attempt))
     if isinstance(body, Ended):
         return body
+    if not needs_lock(body):
+        return _with_last_words(body, _run(body))
     with under_lock(body) as refused:
         return _with_last_words(body, refused or _run(body))
 

@@ -151,11 +151,13 @@ class Scheduler:
         lines: list[Any] = [self.wire]
         if self._listener.is_open:
             lines.append(self._listener)
-        until_chores = max(0.0, self._chores_at - clock.uptime())
-        ready, _, _ = select.select(lines, [], [], min(seconds, until_chores))
+        until = min(clock.uptime() + seconds, self._chores_at)
+        is_meant = False
+        while not is_meant:
+            ready, _, _ = select.select(lines, [], [], max(0.0, until - clock.uptime()))
+            # Most words are about jobs, and no reason to ask when a schedule is due.
+            is_meant = self._listener not in ready or self.wire in ready or self._hear()
         self.wire.clear()
-        if self._listener in ready:
-            self._hear()
 
     def _listen(self) -> None:
         now = clock.uptime()
@@ -167,15 +169,17 @@ class Scheduler:
         except Exception as error:  # noqa: BLE001 - the driver's own errors, without importing it
             events.ours.warning("wakeup.unavailable: %s; the scheduler polls.", error)
 
-    def _hear(self) -> None:
+    def _hear(self) -> bool:
+        """Return whether this is about schedules, or the line is gone."""
         try:
             heard = self._listener.heard()
         except Exception as error:  # noqa: BLE001 - the driver's own errors, without importing it
             events.ours.warning("wakeup.lost: %s; the scheduler polls until it is back.", error)
             self._listener.close()
-            return
+            return True
         if SCHEDULES in heard:
             self._unknown = frozenset()
+        return SCHEDULES in heard
 
     def _tried(self, work: Callable[[], Any]) -> tuple[bool, Any]:
         return self._persistence.tried(work)

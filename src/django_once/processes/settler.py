@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import Final
 from uuid import UUID
@@ -84,10 +85,12 @@ class Settler(threading.Thread):
         """Whether the database does not take outcomes at present."""
         return self._persistence.failures > 0
 
-    def expect(self, attempts: list[Attempt]) -> None:
-        """Remember claims whose ends are to come."""
+    def expect(self, attempts: list[Attempt]) -> list[UUID]:
+        """Remember claims whose ends are to come; return the nonces of these claims."""
+        counted = _counted([attempt.claim for attempt in attempts])
         with self._counting:
-            self._open.update(attempt.claim for attempt in attempts)
+            self._open.update(counted)
+        return list(counted)
 
     def claims_held(self) -> set[UUID]:
         """Return the claims under which attempts are still open here."""
@@ -226,7 +229,7 @@ class Settler(threading.Thread):
         hygiene.clean()
         self.ended += len(batch)
         with self._counting:
-            self._open -= Counter(ended.attempt.claim for ended in batch)
+            self._open -= _counted([ended.attempt.claim for ended in batch])
 
     def _announce(self, batch: list[Ended]) -> None:
         """Wake whoever may run what came back, or what comes next in a series."""
@@ -305,3 +308,13 @@ class Settler(threading.Thread):
         _, asked = self._persistence.tried(lambda: asked_to_end(database, bodies))
         for (job, claim), why in (asked or {}).items():
             self._slots.ask(job, claim, why)
+
+
+def _counted(claims: list[UUID]) -> Counter[UUID]:
+    """Return how often each claim is there; those of one claim are one object, side by side."""
+    counted: Counter[UUID] = Counter()
+    for claim, same in groupby(claims, key=id):
+        del claim
+        first, *others = same
+        counted[first] += 1 + len(others)
+    return counted

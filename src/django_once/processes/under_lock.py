@@ -36,7 +36,7 @@ def under_lock(body: Body) -> Iterator[Ended | None]:
 
 def needs_lock(body: Body) -> bool:
     """Return whether a body's task asks for a lock."""
-    return "lock" in declare.options_of(body.task)
+    return declare.option_of(body.task, "lock") is not None
 
 
 def taken(body: Body) -> Ended | None:

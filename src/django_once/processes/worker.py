@@ -29,6 +29,7 @@ from django_once.models.job.expire import reconcile
 from django_once.models.job.ready import promote, readmit_known
 from django_once.models.worker import describe, register, stop
 from django_once.processes import board, broadcaster, ends, limits, stops
+from django_once.processes.ahead import AHEAD, less, room_for, wanted_ahead
 from django_once.processes.board import Board, Place
 from django_once.processes.child import Wire
 from django_once.processes.ends import Ended
@@ -39,16 +40,15 @@ from django_once.processes.settler import Settler
 from django_once.processes.slots import Slots
 from django_once.sql import own
 from django_once.sql.values import Attempt, Holder
+from django_once.wakeups.listen import WINDOW
 
-# What was claimed must start within this time, by the durations seen so far.
-AHEAD: Final = 0.2
-MOST_AHEAD: Final = 1_000
-MOST_AT_ONCE: Final = 500
 # How much one duration moves the mean of those seen.
 WEIGHT: Final = 0.1
 # What has waited so long although slots should have been free goes back.
 TOO_LONG: Final = 1.0
-# After work was found the worker looks again for longer than senders drop their wakeups.
+# Senders drop their wakeups for a while after each; that is looked for once, when it is over.
+LATE: Final = WINDOW * 1.2
+# Where something was found that nobody rang for, more may come: so often, and for so long.
 WATCHFUL: Final = 0.15
 STEP: Final = 0.02
 # How much longer an idle worker that nothing wakes waits each time, up to POLL.
@@ -56,6 +56,9 @@ SLOWER: Final = 1.5
 # How much less often than that a worker looks which something wakes.
 UNHEARD: Final = 5
 SIGN_OF_LIFE: Final = 1.0
+# How long a thread keeps the interpreter that others wait for. Whoever claims or settles waits for
+# it after each answer of the database, behind all slots; Python's own 5 ms are ten times as long.
+SWITCH: Final = 0.0005
 MARGIN: Final = 1 / 6
 
 EXIT_DONE: Final = 0
@@ -80,7 +83,7 @@ class Worker:
         self.keeper = keeper
         self.is_draining = False
         self._ended_before = self.place.ended
-        self._share = _less(plan.share_of(number), self._ended_before)
+        self._share = less(plan.share_of(number), self._ended_before)
         self._claimed = 0
         self._walk = Walk(backend.settings.database, holder, plan.queues, plan.excluded)
         self._guards = Guards(backend)
@@ -97,10 +100,13 @@ class Worker:
         self._pause = STEP
         self._look_at = 0.0
         self._watchful_until = 0.0
+        self._late_look_at = 0.0
+        self._was_rung = False
         self._found_all = False
         self._is_asleep = False
         self._low_water = 0
         self._trusted_from = 0.0
+        self._trust = backend.settings.lease.total_seconds() * (1 - MARGIN)
         self._waiting_since: float | None = None
         self._reconcile_at = 0.0
         # Apart: where no claim succeeds and all else does, claims become rarer all the same.
@@ -112,6 +118,7 @@ class Worker:
         signal.signal(signal.SIGTERM, self._drain)
         limits.limit(self.backend.settings.database)
         own.enter()
+        sys.setswitchinterval(SWITCH)
         if not self._join():
             return EXIT_DONE
         self._settler.start()
@@ -165,6 +172,8 @@ class Worker:
         if self.is_draining or self.place.is_condemned or not self._is_trusted():
             self._give_back([*self._slots.take_back(), *self._suspects])
             self._suspects.clear()
+            # Nothing is looked for, so nothing may be due.
+            self._look_at = max(self._look_at, time.monotonic() + STEP)
             return
         self._reconcile()
         if self._suspects:
@@ -181,6 +190,7 @@ class Worker:
         sent = clock.uptime()
         answered, attempts = self._claiming.tried(lambda: self._walk.claim(room))
         now = time.monotonic()
+        was_rung, self._was_rung = self._was_rung, False
         if not answered or attempts is None:
             self._look_at = now + self._claiming.pause
             # The claim may have committed: what it took stands as mine, and nobody here knows.
@@ -189,16 +199,16 @@ class Worker:
         if attempts:
             self._claimed += len(attempts)
             self._pause = STEP
-            self._sent.update((attempt.claim, sent) for attempt in attempts)
-            self._settler.expect(attempts)
-            self._watchful_until = now + WATCHFUL
+            self._sent.update(dict.fromkeys(self._settler.expect(attempts), sent))
+            if not was_rung or not self.board.wakes:
+                self._watchful_until = now + WATCHFUL
             self._dispatch(attempts)
         if len(attempts) == room:
             # There may be more than this worker can hold: another may be idle.
             self._look_at = now
             self.keeper.ring()
             return
-        self._look_at = now + (STEP if now < self._watchful_until else self._next_pause())
+        self._look_at = self._next_look(now)
         if self._walk.has_lanes:
             self._look_at = min(self._look_at, now + max(self._walk.seconds_until_look, STEP))
         if is_last_look and not attempts:
@@ -215,6 +225,12 @@ class Worker:
         answered, promoted = self._persistence.tried(lambda: promote(database))
         self._found_all = answered and not promoted
         self._look_at = 0.0
+
+    def _next_look(self, now: float) -> float:
+        """Return when to look again after not everything was taken that there was room for."""
+        if now < self._watchful_until:
+            return now + STEP
+        return self._late_look_at if now < self._late_look_at else now + self._next_pause()
 
     def _next_pause(self) -> float:
         """Return seconds until the next look of an idle worker.
@@ -306,13 +322,13 @@ class Worker:
 
     def _is_trusted(self) -> bool:
         """Return whether the lease certainly holds: by uptime since the renewal was sent."""
-        lease = self.backend.settings.lease.total_seconds()
         trusted_from = max(self.board.renewed_at, self._trusted_from)
-        return clock.uptime() < trusted_from + lease * (1 - MARGIN)
+        return clock.uptime() < trusted_from + self._trust
 
     def _is_doubted(self, attempt: Attempt) -> bool:
         """Return whether this claim may have been given back while this process was silent."""
-        return self._sent.get(attempt.claim, 0.0) <= self.place.doubted_until
+        doubted_until = self.place.doubted_until
+        return doubted_until > 0.0 and self._sent.get(attempt.claim, 0.0) <= doubted_until
 
     def _is_refused(self, attempt: Attempt) -> bool:
         """Return whether the breaker of its task has opened since this was claimed."""
@@ -357,10 +373,12 @@ class Worker:
         if self.is_draining or self._suspects or self._settler.unsettled:
             seconds = min(seconds, STEP)
         was_rung = self.wire.wait(min(seconds, SIGN_OF_LIFE))
-        if was_rung and self._look_at > now:
-            self._look_at = 0.0
-            self._pause = STEP
-            self._watchful_until = now + WATCHFUL
+        if was_rung:
+            self._late_look_at = time.monotonic() + LATE
+            if self._look_at > now:
+                self._was_rung = True
+                self._look_at = 0.0
+                self._pause = STEP
         self._is_asleep = False
 
     def _leave(self) -> None:
@@ -379,22 +397,3 @@ class Worker:
     def _tell(self, signal: Any) -> None:
         holder = self.holder
         signals.tell(signal, type(self.backend), worker=str(holder.id), name=holder.name)
-
-
-def _less(share: int | None, done: int) -> int | None:
-    return None if share is None else max(0, share - done)
-
-
-def wanted_ahead(concurrency: int, seconds_per_job: float) -> int:
-    """Return how many claims would start within the bound, were all jobs as long as the last."""
-    in_time = int(AHEAD / max(seconds_per_job, 1e-6) * concurrency)
-    return max(concurrency, min(MOST_AHEAD, in_time))
-
-
-def room_for(wanted: int, concurrency: int, running: int, waiting: int) -> int:
-    """Return how many to claim: free slots when bodies are slow, else enough not to run dry."""
-    if wanted <= concurrency:
-        return max(0, concurrency - running - waiting)
-    if waiting > wanted // 2:
-        return 0
-    return min(MOST_AT_ONCE, wanted - waiting)

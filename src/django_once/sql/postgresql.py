@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import DatabaseError, DataError
 
 from django_once.sql import own, prepared
 from django_once.sql.endings import BEGIN_SUCCESS
@@ -207,12 +207,14 @@ class PostgreSQL(Statements):
 
 
 def array(kind: str, values: Sequence[Any]) -> str:
-    """Return values as the text of an array; texts hold no NUL."""
+    """Return values as the text of an array."""
     if kind == "uuid":
         return "{" + ",".join([value.hex for value in values]) + "}"
     if None in values:
         written = ["NULL" if value is None else array(kind, [value])[1:-1] for value in values]
         return "{" + ",".join(written) + "}"
-    # Escaped all at once, between marks that stand in no text.
+    # Escaped all at once, between marks that stand in no text which a database keeps.
     joined = "\x00".join(map(str, values)).replace("\\", "\\\\").replace('"', '\\"')
+    if joined.count("\x00") >= len(values):
+        raise DataError("A text holds a NUL character, which PostgreSQL cannot keep.")
     return '{"' + joined.replace("\x00", '","') + '"}'

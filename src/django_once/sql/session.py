@@ -20,8 +20,11 @@ PASSING: Final = (
 )  # fmt: skip
 # Functions that change their session from inside a SELECT.
 LASTING: Final = ("set_config", "pg_advisory_lock", "pg_try_advisory_lock", "get_lock(")
-# This one is ours, and ends with its transaction.
-OURS: Final = "set_config('idle_in_transaction_session_timeout'"
+# These are ours, and end with their transaction.
+OURS: Final = (
+    "set_config('idle_in_transaction_session_timeout'",
+    "set_config('synchronous_commit', 'off', true), pg_notify(",
+)
 
 
 def changes_session(sql: Any, vendor: str) -> bool:
@@ -40,4 +43,4 @@ def changes_session(sql: Any, vendor: str) -> bool:
             return False
         return not begin.startswith(PASSING)
     lower = sql.lower()
-    return any(name in lower for name in LASTING) and OURS not in lower
+    return any(name in lower for name in LASTING) and not any(ours in lower for ours in OURS)

@@ -31,11 +31,12 @@ def batch(words: Words, outcomes: Sequence[Outcome]) -> str:
     """Return these outcomes as the one parameter of the statement."""
     written = str if words.connection.features.has_native_uuid_field else _hex
     # Of one claim there are hundreds.
-    nonces = {claim: written(claim) for claim in {outcome.claim for outcome in outcomes}}
+    nonces = {id(outcome.claim): outcome.claim for outcome in outcomes}
+    texts = {place: written(claim) for place, claim in nonces.items()}
     return write_json(
         [
-            {"job_id": written(id), "nonce": nonces[claim], "value": value, "ran": ran}
-            for id, claim, _, value, ran, *_ in outcomes
+            {"job_id": written(job), "nonce": texts[id(claim)], "value": value, "ran": ran}
+            for job, claim, _, value, ran, *_ in outcomes
         ]
     )
 

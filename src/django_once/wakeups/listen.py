@@ -58,7 +58,7 @@ def announce(database: str, backend: str, *, is_ready: bool) -> None:
         return
     if commits_apart:
         # Django has no hooks here; what is sent inside the transaction is heard after its commit.
-        wakeup.send()
+        wakeup.send_inside()
     elif not connection.in_atomic_block:
         wakeup()
     elif not _is_promised(connection, wakeup):
@@ -93,12 +93,22 @@ class Wakeup:
             self.send()
 
     def send(self) -> None:
-        """Send it. The jobs are stored; one that cannot be sent costs a poll and nothing else."""
+        """Send it. The jobs are stored; one that cannot be sent costs a poll and nothing else.
+
+        What a crash of the server loses is no job, so nobody waits for this commit to be on disk.
+        """
+        self._tell("SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)")
+
+    def send_inside(self) -> None:
+        """Send it inside the caller's transaction, which commits as the caller has it."""
+        self._tell("SELECT pg_notify(%s, %s)")
+
+    def _tell(self, statement: str) -> None:
         with (
             suppress(DatabaseError, InterfaceError),
             connections[self.database].cursor() as cursor,
         ):
-            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, self.word])
+            cursor.execute(statement, [CHANNEL, self.word])
 
 
 class Listener:

@@ -12,7 +12,9 @@ position it claimed, and goes on there.
 A lower position may still commit later. So the memory is a hint, and forgotten regularly: the walk
 starts again at the beginning each half second, or less often when that was measured to cost more
 than a twentieth of the time. Whoever finds nothing has the time: it looks within a second, whatever
-that costs, and forgets the lanes that are drained.
+that costs, and forgets the lanes that are drained. Where everything was drained and walks are
+short, each claim begins with the question which lanes have anything at all: an idle worker that
+was woken for nothing, or looks once more, asks one thing and no more.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ LONGEST_BETWEEN_LOOKS: Final = 30.0
 LONGEST_IN_VAIN: Final = 0.75
 # A walk from the start may take this part of the time.
 SHARE_OF_WALKS: Final = 0.05
+# Whoever has drained everything may walk from the start each time, while that takes no longer.
+SHORT_WALK: Final = 0.05
 _position: Final = attrgetter("position")
 
 
@@ -53,6 +57,8 @@ class Walk:
         self._lows: dict[Lane, int] = {}
         self._looked_at = 0.0
         self._look_at = 0.0
+        self._took = 0.0
+        self._is_drained = False
 
     @property
     def seconds_until_look(self) -> float:
@@ -69,28 +75,31 @@ class Walk:
 
         Until the next look it takes only what lies beyond what it claimed before.
         """
-        if time.monotonic() >= self._look_at:
+        is_cheap = self._is_drained and self._took < SHORT_WALK
+        if is_cheap or time.monotonic() >= self._look_at:
             return self._claim_from_start(most)
         attempts = self._claim(most, self._lows)
         if len(attempts) < most:
             # What was drained may have got lanes of other priorities meanwhile.
-            new = self._new_lanes()
+            new = self._lanes_beside(self._lows)
             if new:
                 attempts += self._claim(most - len(attempts), dict.fromkeys(new, 0))
         if not attempts:
             self._look_at = min(self._look_at, self._looked_at + LONGEST_IN_VAIN)
+        self._is_drained = len(attempts) < most
         return attempts
 
     def _claim_from_start(self, most: int) -> list[Attempt]:
         began = time.monotonic()
-        new = self._new_lanes()
-        attempts = self._claim(most, dict.fromkeys([*self._lows, *new], 0))
-        if len(attempts) < most:
+        attempts = self._claim(most, dict.fromkeys(self._lanes_beside(()), 0))
+        self._is_drained = len(attempts) < most
+        if self._is_drained:
             # Every lane was walked to its end: those that gave nothing are drained.
             alive = {Lane(attempt.queue, attempt.priority) for attempt in attempts}
             self._lows = {lane: low for lane, low in self._lows.items() if lane in alive}
         self._looked_at = time.monotonic()
-        pause = min((self._looked_at - began) / SHARE_OF_WALKS, LONGEST_BETWEEN_LOOKS)
+        self._took = self._looked_at - began
+        pause = min(self._took / SHARE_OF_WALKS, LONGEST_BETWEEN_LOOKS)
         self._look_at = self._looked_at + max(pause, SECONDS_BETWEEN_LOOKS)
         return attempts
 
@@ -123,8 +132,9 @@ class Walk:
         assert self.awaited is not None
         return statements.claim(self.holder, self.awaited, lanes, most)
 
-    def _new_lanes(self) -> list[Lane]:
-        found = sql.on(self.database).lanes_between(self.holder.backend, self._lows)
+    def _lanes_beside(self, known: Iterable[Lane]) -> list[Lane]:
+        """Return the lanes of these queues that have ready jobs and are not known."""
+        found = sql.on(self.database).lanes_between(self.holder.backend, known)
         return [lane for lane in found if self._serves(lane.queue)]
 
     def _serves(self, queue: str) -> bool:

@@ -68,7 +68,7 @@ def _settle(database: str, outcomes: Sequence[Outcome], end: End) -> set[UUID]:
 def _settled_alone(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
     statements = sql.on(database)
     settled = repeated(statements.connection, lambda: statements.settle(outcomes))
-    return {outcome.id for outcome in outcomes} - settled
+    return set() if len(settled) == len(outcomes) else {one.id for one in outcomes} - settled
 
 
 def _removed(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
