@@ -37,6 +37,7 @@ HELP: Final = {
     "doctor": "look for what is wrong, each with what to do about it",
     "metrics": "print the figures that Prometheus reads",
     "schema": "print what the JSON of a verb looks like, as a JSON Schema",
+    "bench": "measure what this server does with jobs, in a database that is made and dropped",
 }
 
 
