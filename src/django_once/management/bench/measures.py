@@ -14,6 +14,7 @@ from django.core.management.base import CommandError
 
 from django_once import identity
 from django_once.backend import DatabaseBackend
+from django_once.calls import Call
 from django_once.management.bench.crew import workers
 from django_once.management.bench.tasks import STARTED
 from django_once.management.places import PROBLEM
@@ -72,7 +73,7 @@ class Measures:
         alone = self._repeated(lambda n: enqueue(self.database, self._job(n)))
         reached = self._repeated(self.nothing.enqueue)
         yield Figure("enqueue, one per commit", reached, "jobs/s", alone)
-        calls = [((n,), {}) for n in range(BULK)]
+        calls: list[Call] = [((n,), {}) for n in range(BULK)]
         members = [f"[{n}]" for n in range(BULK)]
 
         def many_alone(_: int) -> None:

@@ -80,7 +80,7 @@ def _measures(like: DatabaseBackend, scale: Scale) -> Measures:
 
     Under an alias of its own: what the project declares begins by itself is not of this backend.
     """
-    said = {**settings.TASKS[like.alias], "QUEUES": []}
+    said: dict[str, Any] = {**settings.TASKS[like.alias], "QUEUES": []}
     compat.task_backends.settings[ALIAS] = said
     backend = compat.task_backends[ALIAS]
     assert isinstance(backend, DatabaseBackend)
