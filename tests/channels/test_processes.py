@@ -88,3 +88,46 @@ def test_listen_handles_the_named_channels_and_no_others():
     assert Heard.objects.filter(what="placed").count() == 2
     (left,) = Notification.objects.all()
     assert left.channel.endswith("EverythingChannel")
+
+
+def test_what_runs_in_a_transaction_of_its_own_is_claimed_ahead(start):  # noqa: F811
+    Everything.objects.bulk_create([Everything(name=str(n)) for n in range(300)])
+
+    listening = start("-c", "1").ready()
+    until(lambda: not Notification.objects.exclude(status="SUCCESSFUL").exists())
+    listening.stop()
+
+    kept = Notification.objects.values_list("claim", flat=True)
+    assert len(kept) == 300
+    assert len(set(kept)) < 150
+
+
+def test_each_process_hears_what_is_broadcast_also_one_that_took_another_s_place(start):  # noqa: F811
+    path = "tests.channels.shop.channels.Rang"
+    listening = start("--channels", path, "--processes", "2", verb="listen").ready(2)
+
+    first = heard_by_two()
+    send(signal.SIGKILL, int(next(iter(first))))
+    second = heard_by_two(but=next(iter(first)))
+    listening.stop()
+
+    assert len(first & second) == 1
+    assert Heard.objects.values("about", "by").distinct().count() == Heard.objects.count()
+
+
+def heard_by_two(but: str = "") -> set[str]:
+    """Ring until two processes have heard one ring; return which."""
+    found: set[str] = set()
+    number = Heard.objects.count()
+
+    def rings() -> bool:
+        nonlocal number, found
+        notify(Rang, number=number)
+        latest = Heard.objects.exclude(by=but).order_by("-pk").values_list("about", flat=True)
+        about = latest.first()
+        found = set(Heard.objects.filter(about=about).values_list("by", flat=True))
+        number += 1
+        return len(found) == 2
+
+    until(rings, what="a ring that two processes hear")
+    return found

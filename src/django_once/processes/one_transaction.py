@@ -48,7 +48,7 @@ def run(body: Body, call: Callable[[Body], Any]) -> Ended:
             ends.let_a_person_interrupt(exception)
         return ended
     crash_point("exactly_once.committed")
-    return Ended(body.attempt, None)
+    return Ended(body.attempt, None, ran=body.running.seconds)
 
 
 class _Gone(Exception):
