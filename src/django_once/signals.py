@@ -41,7 +41,7 @@ def tell(signal: Signal, sender: Any, **fields: Any) -> None:
     if not signal.receivers:
         return
     try:
-        answers = signal.send_robust(sender, **fields)
+        answers: list[Any] = signal.send_robust(sender, **fields)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
             raise

@@ -46,7 +46,7 @@ class JobFilter(logging.Filter):
         for name, value in known.items():
             if getattr(record, name, None) is None:
                 setattr(record, name, value)
-        return super().filter(record)
+        return bool(super().filter(record))
 
 
 class JSONFormatter(logging.Formatter):

@@ -52,6 +52,16 @@ _MYSQL_OPEN: Final = """
 """
 
 
+# What a person may send; nobody sends it here.
+END_SESSION: Final = {
+    "postgresql": "SELECT pg_terminate_backend({pid})", "mysql": "KILL {pid}",
+    "prepared": "ROLLBACK PREPARED '{pid}'",
+}  # fmt: skip
+DROP_SLOT: Final = "SELECT pg_drop_replication_slot('{name}')"
+VACUUM_SERVER: Final = "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf()"
+VACUUM_TABLE: Final = "ALTER TABLE {name} RESET (autovacuum_enabled)"
+
+
 @dataclass(frozen=True, slots=True)
 class Transaction:
     """A transaction that has been open for long: whose it is, and how far back it holds rows."""

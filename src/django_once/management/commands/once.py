@@ -40,7 +40,7 @@ class Command(BaseCommand):
             own = verbs.add_parser(name, help=text, description=_sentence(text))
             own.verb = name
             # `call_command` asks every verb for its options before it knows which one is meant.
-            if not self._called_from_command_line:
+            if not getattr(self, "_called_from_command_line", False):
                 own.fill()
 
     def execute(self, *args: Any, **options: Any) -> str | None:

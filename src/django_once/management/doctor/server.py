@@ -61,7 +61,7 @@ def _wakeup(database: str, backends: list[DatabaseBackend]) -> Iterator[Finding]
         is_heard = listener.open()
     except Exception as error:  # noqa: BLE001 - the driver's errors are not Django's here
         yield Finding(
-            "wakeup", WARNING, f"LISTEN on {database!r} failed: {str(error).strip()}",
+            "wakeup", WARNING, f"{database!r} refused a LISTEN: {str(error).strip()}",
             "Workers poll until it works. Allow one more connection for each worker process.",
         )  # fmt: skip
         return
@@ -95,10 +95,8 @@ def _transactions(database: str, long: float) -> Iterator[Finding]:
         return
     for one in found:
         who = f"{one.user or 'somebody'}{f' ({one.application})' if one.application else ''}"
-        end = f"SELECT pg_terminate_backend({one.pid})" if connection.vendor == "postgresql" else (
-            f"KILL {one.pid}")  # fmt: skip
-        if one.state == "prepared":
-            end = f"ROLLBACK PREPARED '{one.pid}'"
+        kind = one.state if one.state in health.END_SESSION else connection.vendor
+        end = health.END_SESSION[kind].format(pid=one.pid)
         yield Finding(
             "transactions", WARNING,
             f"A transaction on {database!r} has been open for {length(one.seconds)}: process "
@@ -111,7 +109,7 @@ def _transactions(database: str, long: float) -> Iterator[Finding]:
         yield Finding(
             "transactions", WARNING,
             f"Replication slot {name!r} ({state}) holds back {age:,} transactions of {database!r}",
-            f"Let its reader go on, or: SELECT pg_drop_replication_slot('{name}')",
+            f"Let its reader go on, or: {health.DROP_SLOT.format(name=name)}",
             {"slot": name, "age": age},
         )  # fmt: skip
     if not found and not slots and connection.vendor != "sqlite":
@@ -124,14 +122,14 @@ def _dead(database: str) -> Iterator[Finding]:
     if not health.vacuums(connections[database]):
         yield Finding(
             "vacuum", WARNING, f"Autovacuum is off on the server of {database!r}",
-            "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf()",
+            health.VACUUM_SERVER,
         )  # fmt: skip
     for one in tables:
         if one.is_never_vacuumed:
             bad += 1
             yield Finding(
                 "vacuum", WARNING, f"Autovacuum is off for {one.name} on {database!r}",
-                f"ALTER TABLE {one.name} RESET (autovacuum_enabled)",
+                health.VACUUM_TABLE.format(name=one.name),
                 {"table": one.name, "dead": one.dead, "live": one.live},
             )  # fmt: skip
         elif one.dead > max(MANY_DEAD, one.live):

@@ -70,7 +70,8 @@ def _leases(backend: DatabaseBackend, now: datetime) -> Iterator[Finding]:
 
 def _behind(worker: Worker, now: datetime) -> timedelta:
     """Return how long ago a worker renewed its lease."""
-    return now - (worker.renewed_at or worker.started_at)
+    since: datetime = worker.renewed_at or worker.started_at
+    return now - since
 
 
 def _waits_longer(backend: DatabaseBackend, place: str, lease: timedelta) -> Iterator[Finding]:

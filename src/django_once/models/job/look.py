@@ -276,7 +276,7 @@ def samples(
         in_state(FAILED) | in_state(SUCCESSFUL),
         backend__in=backends, finished_at__gte=Now() - within, last_attempted_at__isnull=False,
     )  # fmt: skip
-    rows = ended.order_by("-finished_at").values_list(
+    rows: Any = ended.order_by("-finished_at").values_list(
         "backend", "queue", "due_at", "last_attempted_at", "finished_at"
     )[:most]
     return [
