@@ -10,7 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.template import RequestContext, Template
 from django.urls import include, path
 
-PAGE = "<!DOCTYPE html><title>Import</title>{% load once %}{% progress_bar job label='Import' %}"
+PAGE = (
+    "<!DOCTYPE html><title>Import</title><link rel=icon href=/static/once/icon.svg>"
+    "{% load once %}{% progress_bar job label='Import' %}"
+)
 POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; object-src 'none'"
 
 
