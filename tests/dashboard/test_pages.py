@@ -12,6 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 
 from django_once.models import Job, Lock, Pause, Schedule, Series, Step, Worker
 from django_once.models.audit import AuditEntry
@@ -333,3 +334,21 @@ def test_workers_show_what_they_run():
     assert "web-7" in shown
     assert f"jobs/{job}/" in shown
     assert Worker.objects.count() == 1
+
+
+def test_no_page_reads_more_of_the_table_than_it_shows():
+    failed(2)
+    store_many(3)
+    store(run_after=timedelta(hours=1))
+    job = store(queue="mail")
+    client = somebody(OPERATE, PAYLOAD)
+    # What runs is never many; one job is found by its id.
+    bounded = re.compile(r"LIMIT \d+|RUNNING|\.\"?`?id`?\"? (=|IN)|WHERE job\.id = ")
+
+    for address in (*PAGES, f"jobs/{job}/", "jobs/?q=queue:mail+arg:a=1+error:x+-task:y"):
+        with CaptureQueriesContext(connection) as asked:
+            page(client, address)
+        said = [one["sql"] for one in asked.captured_queries]
+        assert [sql for sql in said if "once_job" in sql and not bounded.search(sql)] == []
+        assert [sql for sql in said if re.search(r"\bOFFSET [1-9]", sql)] == []
+        assert len(said) < 60

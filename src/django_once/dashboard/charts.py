@@ -191,15 +191,20 @@ def _share(values: tuple[float, ...], share: float) -> float | None:
 
 def _path(values: Sequence[float | None], top: float) -> str:
     """Return the path of a line, with gaps where there is nothing to say."""
-    parts, is_drawn = [], False
+    parts = []
     for n, value in enumerate(values):
         if value is None:
-            is_drawn = False
             continue
         x, y = n * STEP + STEP / 2, HEIGHT - HEIGHT * min(1.0, value / top)
-        # A point alone is a line too short to see, but for its round end.
-        parts.append(f"{'L' if is_drawn else 'M'}{_n(x)} {_n(y)}{'' if is_drawn else 'h.1'}")
-        is_drawn = True
+        has_one_before = n > 0 and values[n - 1] is not None
+        has_one_behind = n + 1 < len(values) and values[n + 1] is not None
+        if has_one_before:
+            parts.append(f"L{_n(x)} {_n(y)}")
+        elif has_one_behind:
+            parts.append(f"M{_n(x)} {_n(y)}")
+        else:
+            # A point alone would not be seen: it is drawn as wide as its stretch.
+            parts.append(f"M{_n(x - STEP / 2)} {_n(y)}h{_n(STEP)}")
     return "".join(parts)
 
 

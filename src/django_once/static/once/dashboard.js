@@ -1,6 +1,7 @@
 /* Keeps a page of the dashboard fresh: asks for its live part, and replaces it when it changed. */
 "use strict";
 (() => {
+  document.querySelector(".once-tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   const goOn = document.querySelector("form[data-once-go-on]");
   if (goOn) { goOn.requestSubmit(); return; }
   const region = document.getElementById("once-live");
