@@ -210,6 +210,29 @@ def test_two_who_admit_at_once_give_each_slot_once():
         assert holders() == 3
 
 
+def test_many_who_admit_all_the_time_see_what_the_others_have_admitted():
+    one_of_three.enqueue_many([((number,), {}) for number in range(400)])
+    promote(DATABASE)
+    seen = []
+    until = time.monotonic() + 2
+
+    def admit_on():
+        while time.monotonic() < until:
+            admit(DATABASE, "default", ["limit:three"])
+
+    def end_one_after_the_other():
+        while time.monotonic() < until:
+            held = Job.objects.filter(gate="limit:three", position__isnull=False)
+            ids = list(held.values_list("pk", flat=True))
+            seen.append(len(ids))
+            cancel(DATABASE, ids[:1])
+
+    in_threads(*[admit_on] * 7, end_one_after_the_other)
+
+    assert max(seen) <= 3
+    assert len(seen) > 1
+
+
 def test_a_limit_joins_the_callers_transaction():
     with transaction.atomic():
         one_of_three.enqueue()

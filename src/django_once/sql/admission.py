@@ -11,8 +11,8 @@ claimed by anybody, since a claim commits after it and writes all that came befo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from django_once.sql.gates import HOLDS, GateStatements
@@ -21,6 +21,8 @@ from django_once.sql.gates import HOLDS, GateStatements
 SETTLED: Final = "settled"
 TOUCHED: Final = "touched"
 BY_HAND: Final = "by hand"
+# One of its jobs got a place.
+PLACED: Final = "placed"
 
 IS_SIMPLE: Final = (
     "head.rule LIKE '%%\"concurrency\"%%' AND head.rule NOT LIKE '%%\"interval\"%%' "
@@ -33,27 +35,30 @@ WAITS: Final = (
     "job.backend = %s AND job.gate = {gate} AND job.blocked_by = 'limit' "
     "AND job.finished_at IS NULL AND job.status = 'READY' AND job.position IS NULL"
 )
-# The gates that are free, and of those that nobody has turned meanwhile how many may pass: by the
-# rule of the first who waits.
+# The gates that are free.
 LOCKED: Final = """
     locked AS MATERIALIZED (
         SELECT gate.id, gate.name, gate.served FROM once_gate AS gate
         WHERE gate.backend = %s AND gate.name = ANY (%s::text[])
         ORDER BY gate.name FOR NO KEY UPDATE SKIP LOCKED
     )"""
-FRESH: Final = f"""
-    fresh AS MATERIALIZED (
-        SELECT locked.id, locked.name, head.rule, {IS_SIMPLE} AS is_simple,
-        CASE WHEN {IS_SIMPLE} THEN (head.rule::json ->> 'concurrency')::bigint - (
-            SELECT count(*) FROM once_job AS job
-            WHERE job.backend = %s AND job.gate = locked.name AND {HOLDS}
-        ) END AS room
-        FROM locked
-        JOIN once_gate AS seen ON seen.id = locked.id AND seen.served = locked.served
-        CROSS JOIN LATERAL (
+# What each of them comes to, and how many may pass if nobody has turned it meanwhile: by the rule
+# of the first who waits. Joined by keys alone, since a join of two batches compares all with all.
+STANDING: Final = f"""
+    standing AS MATERIALIZED (
+        SELECT locked.id, locked.name, head.rule,
+        CASE WHEN seen.served IS DISTINCT FROM locked.served THEN '{TOUCHED}'
+            WHEN NOT ({IS_SIMPLE}) THEN '{BY_HAND}' ELSE '{SETTLED}' END AS came_to,
+        CASE WHEN seen.served = locked.served AND {IS_SIMPLE}
+            THEN (head.rule::json ->> 'concurrency')::bigint - (
+                SELECT count(*) FROM once_job AS job
+                WHERE job.backend = %s AND job.gate = locked.name AND {HOLDS}
+            ) ELSE 0 END AS room
+        FROM locked LEFT JOIN once_gate AS seen ON seen.id = locked.id
+        LEFT JOIN LATERAL (
             SELECT coalesce(job.rule, '{{}}') AS rule FROM once_job AS job
             WHERE {WAITS.format(gate="locked.name")} ORDER BY job.gate_rank LIMIT 1
-        ) AS head
+        ) AS head ON true
     )"""
 # The first who wait at each, as long as they say the same of their limit: nobody is overtaken.
 PLACE: Final = f"""
@@ -62,26 +67,16 @@ PLACE: Final = f"""
         FROM (
             SELECT first.*, sum(first.differs)
             OVER (PARTITION BY first.gate ORDER BY first.gate_rank, first.id) AS others
-            FROM fresh CROSS JOIN LATERAL (
+            FROM standing CROSS JOIN LATERAL (
                 SELECT job.id, job.gate, job.gate_rank,
-                CASE WHEN coalesce(job.rule, '{{}}') = fresh.rule THEN 0 ELSE 1 END AS differs
-                FROM once_job AS job WHERE {WAITS.format(gate="fresh.name")}
-                ORDER BY job.gate_rank LIMIT greatest(0, least(%s, fresh.room))
+                CASE WHEN coalesce(job.rule, '{{}}') = standing.rule THEN 0 ELSE 1 END AS differs
+                FROM once_job AS job WHERE {WAITS.format(gate="standing.name")}
+                ORDER BY job.gate_rank LIMIT least(%s, standing.room)
                 FOR NO KEY UPDATE SKIP LOCKED
             ) AS first
-            WHERE fresh.is_simple
+            WHERE standing.room > 0
         ) AS one WHERE one.others = 0
     )"""
-
-
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """One gate that was free: what it came to, and how many of how many got a place."""
-
-    gate: str
-    came_to: str
-    placed: int
-    room: int
 
 
 def can_admit_at_once(gates: GateStatements) -> bool:
@@ -91,17 +86,21 @@ def can_admit_at_once(gates: GateStatements) -> bool:
     return gates.statements.vendor == "postgresql" and not is_inside
 
 
-def admit_at_once(gates: GateStatements, names: Sequence[str], each: int) -> list[Admitted]:
-    """Give up to so many at each of these gates a place; return what each free one came to."""
+def admit_at_once(
+    gates: GateStatements, names: Sequence[str], each: int
+) -> tuple[dict[str, str], Counter[str]]:
+    """Give up to so many at each of these gates a place; return what the free ones came to, and
+    how many passed each."""
     backend = gates.backend
     parameters = [backend, list(names), *[backend] * 3, each, backend]
-    found: list[Any] = gates.statements.rows_by_index(_admission(gates), parameters)
-    return [Admitted(*row[:4]) for row in found]
+    rows: list[Any] = gates.statements.rows_by_index(_admission(gates), parameters)
+    came_to = {gate: word for gate, word, _ in rows if word != PLACED}
+    return came_to, Counter(gate for gate, word, _ in rows if word == PLACED)
 
 
 def _admission(gates: GateStatements) -> str:
     return f"""
-        WITH {LOCKED}, {FRESH}, {PLACE}, placed AS (
+        WITH {LOCKED}, {STANDING}, {PLACE}, placed AS (
             UPDATE once_job AS job
             SET blocked_by = '', position = {gates.statements.position("place.n")}
             FROM place WHERE job.id = place.id AND job.status BETWEEN 'READY' AND 'READY'
@@ -109,13 +108,9 @@ def _admission(gates: GateStatements) -> str:
             RETURNING job.gate
         ), turned AS (
             UPDATE once_gate AS gate SET served = gate.served + 1
-            WHERE gate.id IN (SELECT fresh.id FROM fresh WHERE fresh.room > 0)
+            FROM standing WHERE gate.id = standing.id AND standing.room > 0
             AND gate.backend = %s
         )
-        SELECT locked.name,
-        CASE WHEN seen.served IS DISTINCT FROM locked.served THEN '{TOUCHED}'
-            WHEN NOT fresh.is_simple THEN '{BY_HAND}' ELSE '{SETTLED}' END,
-        (SELECT count(*) FROM placed WHERE placed.gate = locked.name),
-        coalesce(fresh.room, 0), set_config('synchronous_commit', 'off', true)
-        FROM locked LEFT JOIN once_gate AS seen ON seen.id = locked.id
-        LEFT JOIN fresh ON fresh.id = locked.id"""
+        SELECT standing.name, standing.came_to, set_config('synchronous_commit', 'off', true)
+        FROM standing
+        UNION ALL SELECT placed.gate, '{PLACED}', '' FROM placed"""

@@ -12,6 +12,7 @@ same is found by the next sweep.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -110,12 +111,11 @@ def _admit_at_once(gates: GateStatements, names: Sequence[str]) -> tuple[Decisio
     """Do what `_admit_free` does, in one statement where a count is all that is needed."""
     limits = [name for name in names if reason_of(name) == LIMIT]
     each = max(FEWEST_EACH, MOST_PLACES // max(1, len(limits)))
-    found = admit_at_once(gates, limits, each) if limits else []
-    came_to = {one.gate: one.came_to for one in found}
+    came_to, passed = admit_at_once(gates, limits, each) if limits else ({}, Counter[str]())
     by_hand = sorted(set(names) - set(limits) | {n for n in limits if came_to.get(n) == BY_HAND})
     decision, busy = _admit_free(gates, by_hand) if by_hand else (Decision(), set[str]())
-    decision.admitted += sum(one.placed for one in found)
-    decision.again |= {one.gate for one in found if one.placed >= each}
+    decision.admitted += passed.total()
+    decision.again |= {name for name, count in passed.items() if count >= each}
     busy |= {name for name in limits if came_to.get(name) == TOUCHED}
     return decision, busy | _begun(gates, set(limits) - set(came_to))
 
