@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import time
+from uuid import uuid4
 
 import pytest
 from django.db import connection, connections
 
 from django_once.models import Job, Schedule, TaskExecution
-from django_once.scheduling import audit
+from django_once.processes import brokers
+from django_once.scheduling import audit, dispatch
 from django_once.scheduling.firing import fire_due
 from tests.app.tasks import note_once
 from tests.jobs import in_threads
@@ -92,6 +95,38 @@ def test_a_broker_that_hangs_delays_neither_the_others_nor_the_end(schedulers):
     assert process.wait(30) == 0
     assert time.monotonic() - began < 20
     assert records(hangs) == [("PENDING", "")]
+
+
+def test_what_is_offered_again_to_a_broker_that_hangs_delays_no_other(schedulers, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(dispatch, "_hand_over", lambda *_: None)
+        a_schedule("hangs", task=note_once.module_path, args=f'["{HANGS}"]', backend="broker")
+        fire_due(DATABASE)
+    TaskExecution.objects.update(leased_until=now(-100))
+    schedulers()
+    until(lambda: TaskExecution.objects.filter(leased_until__gt=now()).exists(), 30, "an offer")
+
+    ours = a_schedule("ours", overlap="allow")
+
+    until(lambda: records(ours), 30, "a firing beside it")
+
+
+def test_a_run_that_waits_for_its_broker_is_not_sent_twice(monkeypatch):
+    sent, may_go = [], threading.Event()
+    monkeypatch.setattr(
+        brokers, "_dispatch_apart", lambda *order: (may_go.wait(30), sent.append(order))
+    )
+    crew, (one, other) = brokers.Brokers(), (uuid4(), uuid4())
+
+    for record in (one, other, one, other, other):
+        crew.hand_over(DATABASE, "broker", record)
+    may_go.set()
+    until(lambda: len(sent) == 2, 30, "both")
+    crew.hand_over(DATABASE, "broker", one)
+    until(lambda: len(sent) == 3, 30, "one of them again")
+    crew.end()
+
+    assert [record for _, record in sent] == [one, other, one]
 
 
 def test_a_worker_fires_schedules_beside_its_jobs(start):

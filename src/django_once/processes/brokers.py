@@ -32,7 +32,7 @@ class Brokers:
         if broker is None:
             broker = self._threads[backend] = Broker(backend)
             broker.start()
-        broker.orders.put((database, record))
+        broker.take(database, record)
 
     def end(self) -> None:
         """Hand over nothing more, and wait a moment for what is under way."""
@@ -50,11 +50,22 @@ class Broker(threading.Thread):
         super().__init__(name=f"once-broker-{backend}", daemon=True)
         self.orders: SimpleQueue[tuple[str, UUID] | None] = SimpleQueue()
         self.is_over = False
+        self._waiting: set[UUID] = set()
+
+    def take(self, database: str, record: UUID) -> None:
+        """Let a run be handed over; one that waits for that already is not sent twice.
+
+        While a broker hangs the leases of what waits for it lapse, again and again.
+        """
+        if record not in self._waiting:
+            self._waiting.add(record)
+            self.orders.put((database, record))
 
     def run(self) -> None:
         """Hand over until told to end."""
         while (order := self.orders.get()) is not None and not self.is_over:
             _dispatch_apart(*order)
+            self._waiting.discard(order[1])
 
 
 def _dispatch_apart(database: str, record: UUID) -> None:

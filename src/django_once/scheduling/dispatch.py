@@ -70,5 +70,10 @@ _hand_over: HandOver = at_once
 
 def dispatch_again(database: str, lease: float = LEASE) -> int:
     """Offer again what was never handed over, or stays away too long; return how many."""
-    leased = lease_again(database, lease, MOST_AT_ONCE)
-    return sum(dispatch(database, record) for record in leased)
+    again = 0
+    for record in lease_again(database, lease, MOST_AT_ONCE):
+        offer = offered(database, record)
+        if offer is not None:
+            _hand_over(database, offer.backend, record)
+            again += 1
+    return again
