@@ -19,14 +19,15 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import close_old_connections, connections
+from django.db import connections
 
 from django_once import events
 from django_once.channels.broadcasting import pass_on
 from django_once.channels.handling import call_listeners
 from django_once.conf import Options
-from django_once.definitions.channel import BaseChannel, name_of
+from django_once.definitions.channel import BaseChannel, TriggerChannel, name_of
 from django_once.models.broadcast import end_deaf, forget_told, kept, taken_of
+from django_once.processes import hygiene
 from django_once.wakeups.broadcasts import Line, Notified, Published, line_of
 
 MOST_WAITING: Final = 10_000
@@ -48,6 +49,10 @@ class Broadcaster:
     ) -> None:
         self._settings = settings
         self._channels = {line_of(name_of(channel)): channel for channel in channels}
+        # Triggers cannot reach Redis; what they told is passed on by whoever listens.
+        self._of_models = [
+            line for line, one in self._channels.items() if issubclass(one, TriggerChannel)
+        ]
         self._most = most_waiting
         self._waiting: deque[tuple[str, str]] = deque()
         self._bytes = 0
@@ -101,7 +106,8 @@ class Broadcaster:
                 line, told = self._waiting.popleft()
                 self._bytes -= len(told)
             self._call(self._channels[line], told)
-            close_old_connections()
+            # What a listener left on the connections of this thread, the next one shall not meet.
+            hygiene.clean()
 
     def _listened(self) -> None:
         """Hear until it is over; raises the driver's error when the line is gone."""
@@ -122,8 +128,9 @@ class Broadcaster:
         return Published(self._settings.redis, lines)
 
     def _patience(self) -> float:
-        # Triggers elsewhere write down what a process that listens has to pass on.
-        return 1.0 if self.has_notify else min(0.2, self._settings.poll.total_seconds())
+        if self.has_notify or not self._of_models:
+            return 1.0
+        return min(0.2, self._settings.poll.total_seconds())
 
     def _keep(self, line: str, told: str) -> None:
         if line not in self._channels:
@@ -165,8 +172,8 @@ class Broadcaster:
 
     def _tidy(self) -> None:
         database = self._settings.database
-        if not self.has_notify:
-            for line, told in taken_of(database, list(self._channels)):
+        if not self.has_notify and self._of_models:
+            for line, told in taken_of(database, self._of_models):
                 pass_on(self._settings.redis, line, told)
         if time.monotonic() < self._tidy_at:
             return

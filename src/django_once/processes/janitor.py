@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django_once.backend import DatabaseBackend
+from django_once.models.broadcast import forget_told
 from django_once.models.gate.admit import forget_gates
 from django_once.models.job.prune import BATCH, prune_from
 from django_once.models.notification import forget_kept
@@ -32,7 +33,7 @@ SMALLEST_BATCH: Final = 50
 WORKERS: Final = "workers"
 # Whose channel says how long its own are kept.
 NOTIFICATIONS: Final = "notifications"
-# Looked through once an hour: each key of a limit leaves one.
+# Looked through once an hour: each key of a limit leaves one. So are broadcasts.
 GATES: Final = "gates"
 # Who ended long ago explains no job of today; restarts would fill the table.
 WORKERS_KEPT: Final = timedelta(days=1)
@@ -63,6 +64,8 @@ class Janitor:
         room = self._left[0]
         if room == GATES:
             deleted = forget_gates(self._database, self.backend.alias, self.batch)
+            # Where nobody listens, nobody else deletes them.
+            forget_told(self._database)
         elif room == NOTIFICATIONS:
             deleted = forget_kept(self._database, self.backend.alias, self.batch)
         else:
