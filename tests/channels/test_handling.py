@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,9 +27,13 @@ from django_once.definitions import listeners as hearing
 from django_once.definitions import registry
 from django_once.definitions.listeners import Listener
 from django_once.models import Job, Notification
+from django_once.models.job.claim import Walk
 from django_once.models.job.explain import explain
+from django_once.models.job.settle import settle, what_became
 from django_once.models.notification import admit_next, admit_overlooked, forget_kept
 from django_once.models.series import Series
+from django_once.models.worker import fresh_holder, register
+from django_once.sql.values import Outcome
 from django_once.testing import moved_clock, run_jobs
 from tests.channels.shop import listeners
 from tests.channels.shop.channels import (
@@ -309,3 +314,25 @@ def test_what_waits_in_an_order_says_for_whom():
     said = explain("default", second.pk, calls.of_job)
 
     assert str(first.pk) in said.says
+
+
+def test_a_success_that_is_not_kept_takes_its_row_away_once():
+    notify(OrderPlaced, order_id=1)
+    holder = fresh_holder("one", "default")
+    register("default", holder, timedelta(hours=1))
+    (attempt,) = Walk("default", holder, ["*"]).claim(1)
+    outcome = Outcome(
+        id=attempt.id, claim=attempt.claim, status=Job.SUCCESSFUL, return_value="null", ran=0.1,
+        removed=attempt.is_removed,
+    )  # fmt: skip
+    asked = [(attempt.id, attempt.claim)]
+
+    held = what_became("default", asked, [attempt.id])
+    first, second = settle("default", [outcome]), settle("default", [outcome])
+
+    assert held == {attempt.id: "held"}
+    assert (first, second) == (set(), {attempt.id})
+    assert not Notification.objects.exists()
+    # Whose answer was lost learns that it had ended; of another job that it is another's.
+    assert what_became("default", asked, [attempt.id]) == {attempt.id: "settled"}
+    assert what_became("default", asked) == {attempt.id: "superseded"}

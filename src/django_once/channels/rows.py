@@ -27,6 +27,7 @@ from django.utils.dateparse import parse_duration
 
 from django_once.definitions.channel import BaseChannel, name_of
 from django_once.errors import InvalidOption, shortened
+from django_once.sql.triggers.postgresql import read_as
 
 Turned = Callable[[Any], Any]
 
@@ -164,10 +165,7 @@ def _asked(field: Any, connection: Any) -> Turned:
     def turn(value: Any) -> Any:
         if not isinstance(value, str):
             return _plain(value)
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT %s::{kind}", [value])
-            ((read,),) = cursor.fetchall()
-        return read
+        return read_as(connection, kind, value)
 
     return turn
 

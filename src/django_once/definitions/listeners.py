@@ -108,9 +108,13 @@ def refuse_signature(listener: Listener) -> None:
         ) from None
 
 
-@lru_cache(maxsize=4096)
 def _names(channel: Any, function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of what a function is called with."""
+    return _names_known(channel, function)
+
+
+@lru_cache(maxsize=4096)
+def _names_known(channel: Any, function: Callable[..., Any]) -> tuple[str, ...]:
     names = carried(channel)
     if _is_told(channel) and "context" not in inspect.signature(function).parameters:
         return tuple(name for name in names if name != "context")

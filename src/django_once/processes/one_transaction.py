@@ -198,7 +198,10 @@ class _Passage:
         fates = insist(
             self.database,
             f"commit of {attempt.id}",
-            lambda: what_became(self.database, [(attempt.id, attempt.claim)]),
+            lambda: what_became(
+                self.database, [(attempt.id, attempt.claim)],
+                [attempt.id] if attempt.is_removed else (),
+            ),
         )
         match fates[attempt.id]:
             case "settled":

@@ -209,8 +209,13 @@ class Settler(threading.Thread):
             for ended in batch
             if ended.attempt.id in missing
         ]
+        removed = [
+            one.outcome.id for one in batch if one.outcome is not None and one.outcome.removed
+        ]
         while True:
-            answered, became = self._persistence.tried(lambda: what_became(database, asked))
+            answered, became = self._persistence.tried(
+                lambda: what_became(database, asked, removed)
+            )
             if answered and became is not None:
                 return {job for job, state in became.items() if state == "superseded"}
             self._persistence.wait()

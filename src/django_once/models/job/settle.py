@@ -7,7 +7,7 @@ statement. Everybody else is superseded: their outcome is dropped, told, and cou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from uuid import UUID
 
@@ -98,10 +98,13 @@ def _length(outcome: Outcome) -> int:
     return len(outcome.return_value or "") + len(outcome.entry or "")
 
 
-def what_became(database: str, attempts: Sequence[tuple[UUID, UUID]]) -> dict[UUID, Fate]:
+def what_became(
+    database: str, attempts: Sequence[tuple[UUID, UUID]], removed: Collection[UUID] = ()
+) -> dict[UUID, Fate]:
     """Return what became of each (job, claim) whose answer was lost.
 
-    Reads the rows with a lock, and waits for it: a plain read can miss a commit still in flight.
+    Those jobs in `removed` have no row after their success, and none goes before it. Reads the
+    rows with a lock, and waits for it: a plain read can miss a commit still in flight.
     """
     no_key = connections[database].features.has_select_for_no_key_update
     locking = Job.objects.using(database).select_for_update(no_key=no_key)
@@ -111,8 +114,7 @@ def what_became(database: str, attempts: Sequence[tuple[UUID, UUID]]) -> dict[UU
         states = {job: (claim, status) for job, claim, status in rows}
     fates: dict[UUID, Fate] = {}
     for job, claim in attempts:
-        # Only what has ended is deleted, at its success or later.
-        last, status = states.get(job, (claim, ""))
+        last, status = states.get(job, (claim if job in removed else None, ""))
         if last != claim:
             fates[job] = "superseded"
         else:

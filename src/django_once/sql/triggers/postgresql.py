@@ -104,6 +104,14 @@ def installed(connection: Any) -> list[Installed]:
         ]
 
 
+def read_as(connection: Any, kind: str, text: str) -> Any:
+    """Return what a text is as a value of a type that only the database knows."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT %s::{kind}", [text])
+        ((read,),) = cursor.fetchall()
+    return read
+
+
 def _stored(trigger: Trigger, stored: Stored, where: str | None) -> str:
     values = {
         "backend": literal(trigger.backend), "task": literal(stored.task), "kwargs": "told",
