@@ -14,6 +14,7 @@ from django.db import connection
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 
+from django_once import redaction
 from django_once.models import Job, Lock, Pause, Schedule, Series, Step, Worker
 from django_once.models.audit import AuditEntry
 from django_once.models.job.settle import settle
@@ -291,15 +292,17 @@ def test_no_page_has_a_script_or_a_style_of_its_own_or_asks_another_host():
         assert not re.search(r"{{|}}|{%", shown)
 
 
-def test_hidden_arguments_are_hidden_here_as_well():
-    job = tasks.add.enqueue(1, b=2)
-    Job.objects.filter(pk=job.id).update(kwargs='{"password":"hunter2"}')
+def test_what_a_task_hides_cannot_be_asked_for_letter_by_letter(monkeypatch):
+    monkeypatch.setattr(redaction, "rules_of", lambda path, alias: (("password",),))
+    (job,) = failed(1, kwargs='{"password":"hunter2"}')
+    client = somebody(OPERATE, PAYLOAD)
 
-    from django_once.dashboard.filters import parse
-    from django_once.models.job import look
-
-    row = Job.objects.get(pk=job.id)
-    assert parse("arg:password=hunter2", look.now("default")).fits(row)
+    for said in ("arg:password=hunter2", "arg:password=other"):
+        assert listed(page(client, f"jobs/?q={said}")) == []
+        assert listed(page(client, f"jobs/?q=-{said}")) == [job]
+        asked = page(client, "confirm/", verb="retry", q=f"state:failed {said}")
+        assert "<strong>0</strong> jobs match" in asked
+    assert "hunter2" not in page(client, f"jobs/{job}/")
 
 
 def test_numbers_of_an_address_that_nobody_wrote_do_no_harm():

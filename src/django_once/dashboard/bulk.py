@@ -32,6 +32,7 @@ SALT: Final = "django_once.dashboard.bulk"
 VERBS: Final = {"retry": "Retried", "cancel": "Cancelled"}
 MOST_COUNTED: Final = 100_000
 MOST_READ: Final = 10_000
+MOST_DECODED: Final = 1_000
 BATCH: Final = 500
 SECONDS: Final = 3.0
 SECONDS_VALID: Final = 24 * 3600
@@ -61,7 +62,7 @@ def confirm(visit: Visit) -> Shown:
     total, is_more = _counted(visit, meant)
     context = {
         "verb": verb, "text": text, "total": total, "is_more": is_more, "may": visit.may_act,
-        "is_guess": bool(meant.arguments), "back": visit.address("jobs", q=text),
+        "back": visit.address("jobs", q=text),
     }  # fmt: skip
     title = f"{verb.capitalize()} all that match"
     return Shown("jobs", title, "once/confirm.html", context, is_live=False)
@@ -114,8 +115,13 @@ def _known(visit: Visit, signed: str) -> Course:
 
 def _counted(visit: Visit, meant: Filter) -> tuple[int, bool]:
     """Return how many are meant, up to a bound that is lower where whole histories are read."""
-    reads_much = any(clause.field in ("error", "arg") for clause in meant.clauses)
-    return jobs.window(visit, meant).count(MOST_READ if reads_much else MOST_COUNTED)
+    window = jobs.window(visit, meant)
+    if meant.arguments:
+        # Not by SQL, which does not know what a task hides: a count would tell it.
+        page = window.page(MOST_DECODED)
+        return len(_fitting(visit, meant, page)), page.edge is not None
+    reads_much = any(clause.field == "error" for clause in meant.clauses)
+    return window.count(MOST_READ if reads_much else MOST_COUNTED)
 
 
 def _worked(visit: Visit, course: Course) -> Course:

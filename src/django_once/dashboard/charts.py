@@ -24,7 +24,11 @@ RANGES: Final = {
     "24h": (timedelta(minutes=30), 48),
     "7d": (timedelta(hours=3), 56),
 }
-_NICE: Final = (1, 2, 2.5, 4, 5, 6, 8, 10)
+_NICE: Final = (1, 2, 4, 6, 8, 10)
+_SPANS: Final = (
+    0.001, 0.002, 0.004, 0.01, 0.02, 0.04, 0.06, 0.1, 0.2, 0.4, 0.6, 1, 2, 4, 6, 10, 20, 30, 60,
+    120, 240, 600, 1200, 2400, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 345600, 604800,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,7 @@ def _latency(
 ) -> Chart:
     middle = [_share(one, 0.5) for one in values]
     late = [_share(one, 0.95) for one in values]
-    top = _nice(max([one for one in late if one is not None], default=0.001), least=0.001)
+    top = _nice_span(max([one for one in late if one is not None], default=0.0))
     lines = (Line("late", _path(late, top)), Line("middle", _path(middle, top)))
     rows = tuple(
         Row(stretch.at, (_seconds(one), _seconds(other)))
@@ -208,13 +212,17 @@ def _path(values: Sequence[float | None], top: float) -> str:
     return "".join(parts)
 
 
-def _nice(value: float, least: float = 1.0) -> float:
+def _nice(value: float) -> float:
     """Return the next number that reads well on an axis."""
-    value = max(value, least)
-    size = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 0.0001
+    size = 1.0
     while size * 10 < value:
         size *= 10
     return next(size * one for one in _NICE if size * one >= value * 0.999999)
+
+
+def _nice_span(seconds: float) -> float:
+    """Return the next length of time that reads well on an axis, as does its half."""
+    return next((one for one in _SPANS if one >= seconds * 0.999999), seconds)
 
 
 def _count(value: float) -> str:

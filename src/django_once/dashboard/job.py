@@ -55,6 +55,7 @@ def show(visit: Visit, id: UUID) -> Shown:
     acts = audit.entries(visit.database, MOST_ACTS, job=id)
     context = {
         "job": job, "state": state, "told": told, "waits": waits, "progress": progress,
+        "message": told.text(progress.message) if progress else "",
         "share": _share(job, progress), "moments": _moments(visit, job, state, acts),
         "steps": [(step, told.value(decoded(step.value))) for step in steps[:MOST_STEPS]],
         "meta": told.value(decoded(job.meta)), "facts": list(_facts(visit, job)),
@@ -120,9 +121,8 @@ def _attempts(job: Job) -> Iterator[Moment]:
     try:
         entries = of_history(job, with_tracebacks=True)
     except (ValueError, TypeError, KeyError):
-        yield Moment(
-            None, "failed", "History", "it is no JSON that this version knows", job.history
-        )
+        spoilt = shown(job).text(job.history)
+        yield Moment(None, "failed", "History", "it is no JSON that this version knows", spoilt)
         return
     for n, entry in enumerate(entries[-MOST_ATTEMPTS:]):
         is_last = n == min(len(entries), MOST_ATTEMPTS) - 1

@@ -42,7 +42,7 @@ def show(visit: Visit) -> Shown:
     rows = [job for job in in_order(visit.database, page) if meant.fits(job)]
     context = {
         **said, "rows": [(job, look.state_of(job)) for job in rows], "after": after,
-        "further": written(page.edge), "is_full": len(page.ids) == PER_PAGE,
+        "further": written(page.edge), "is_full": len(rows) == PER_PAGE,
         "can": acts_for(meant),
     }  # fmt: skip
     return Shown("jobs", "Jobs", "once/jobs.html", context, head="once/jobs_head.html",

@@ -184,7 +184,9 @@ class Window:
             marks = self.statements.marks(clause.values)
             self._within(f"{self.key} IN ({marks})", list(clause.values))
         elif field == "arg":
-            self._outside(*self._of_argument(clause), negated=clause.negated)
+            # Whose absence is asked for is decided by who knows what a task hides.
+            if not clause.negated:
+                self._outside(*self._of_argument(clause))
         else:
             parts = [self._of_name(field, str(value)) for value in clause.values]
             sql = " OR ".join(part for part, _ in parts)
