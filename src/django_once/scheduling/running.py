@@ -8,7 +8,7 @@ were deleted, and nobody can say any more whether they ran.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -40,6 +40,10 @@ class Backfill:
     ran_before: int
 
 
+def _nobody(count: int) -> None:
+    """Tell nobody."""
+
+
 def run_now(database: str, schedule: UUID) -> UUID:
     """Run a schedule's task once, now, whatever its rule and its pause say; return the record.
 
@@ -60,10 +64,12 @@ def run_now(database: str, schedule: UUID) -> UUID:
 def backfill(
     database: str, schedule: UUID, begin: datetime, end: datetime, *,
     dry_run: bool = False, per_minute: float | None = None,
+    looked_at: Callable[[int], None] = _nobody,
 ) -> Backfill:  # fmt: skip
     """Run the moments from one instant until before another that have no run; return them.
 
-    `per_minute` spreads the runs from now on, so that a backfill leaves room for others.
+    `per_minute` spreads the runs from now on, so that a backfill leaves room for others. Whoever
+    shows how far it is gets told of every batch that is behind.
     """
     begin, end = clock.to_utc(begin), clock.to_utc(end)
     if per_minute is not None and not (math.isfinite(per_minute) and per_minute > 0):
@@ -77,7 +83,7 @@ def backfill(
     ran = has_run(database, schedule, moments)
     missing = [one for one in moments if one not in ran]
     if not dry_run:
-        missing = _run_missing(database, schedule, missing, per_minute)
+        missing = _run_missing(database, schedule, missing, per_minute, looked_at)
     return Backfill(tuple(missing), len(moments) - len(missing))
 
 
@@ -100,8 +106,9 @@ def _refuse_period(
 
 
 def _run_missing(
-    database: str, schedule: UUID, missing: Sequence[datetime], per_minute: float | None
-) -> list[datetime]:
+    database: str, schedule: UUID, missing: Sequence[datetime], per_minute: float | None,
+    looked_at: Callable[[int], None],
+) -> list[datetime]:  # fmt: skip
     """Begin these runs in short transactions; leave out those that somebody began meanwhile."""
     begun: list[datetime] = []
     for start in range(0, len(missing), BATCH):
@@ -112,6 +119,7 @@ def _run_missing(
             free = [one for one in batch if one not in ran]
             _begin(database, due, free, "backfill", per_minute, len(begun))
             begun += free
+        looked_at(len(batch))
     return begun
 
 

@@ -182,7 +182,11 @@ def _backfill(screen: Screen, options: dict[str, Any], database: str, schedule: 
             return PROBLEM
         about = f"{schedule.name}: {begin:%Y-%m-%dT%H:%MZ} – {end:%Y-%m-%dT%H:%MZ}"
         with logged_in_shell(database, "backfill", "schedule", about) as log:
-            planned = running.backfill(database, schedule.pk, begin, end, per_minute=rate)
+            bar = screen.progress("Running", len(planned.moments))
+            planned = running.backfill(
+                database, schedule.pk, begin, end, per_minute=rate, looked_at=bar.advance
+            )
+            bar.end()
             log.tell(f"{len(planned.moments)} runs were begun.", len(planned.moments))
     if screen.is_json:
         moments = [iso(one) for one in planned.moments]
