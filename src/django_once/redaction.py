@@ -72,6 +72,11 @@ def shown(job: Any) -> Shown:
     )  # fmt: skip
 
 
+def arguments_shown(path: str, alias: str, arguments: dict[str, Any]) -> Any:
+    """Return some arguments of a task, by their names, without what is hidden."""
+    return without(path, [], arguments, rules_of(path, alias)).kwargs
+
+
 def rules_of(path: str, alias: str) -> tuple[Rule, ...]:
     """Return what hides something of a task's jobs, as far as this process knows the task."""
     common, task = _of_backend(alias), registry.find(path)

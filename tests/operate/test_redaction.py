@@ -185,3 +185,13 @@ def test_a_setting_that_cannot_be_meant_is_refused():
     assert "REDACT" in str(problems[0])
     assert conf.read({"REDACT": [7]}).problems
     assert conf.read({"REDACT": ["card"]}).redact == (("card",),)
+
+
+def test_a_strike_is_listed_without_what_is_hidden():
+    path = tasks.charge.module_path
+    assert once("strike", path, f'card="{CARD}"', "order=7", "--reason", "why").code == 0
+
+    answer = once("strike", "--json")
+
+    assert "4111" not in answer.out + once("strike").out
+    assert answer.json["strikes"][0]["arguments"] == {"card": HIDDEN, "order": 7}

@@ -17,11 +17,12 @@ from django_once import strikes
 from django_once.definitions import registry
 from django_once.errors import InvalidOption
 from django_once.management.places import OK, USAGE, add_backend, places
-from django_once.management.screen import Column, Screen, add_json, ago, one_line
+from django_once.management.screen import Column, Screen, add_json, ago, one_line, written_json
 from django_once.management.verbs.pause import LONGEST, task_named
 from django_once.models import Strike
 from django_once.models.job import look
 from django_once.models.strike import stop
+from django_once.redaction import arguments_shown
 
 WATCHES: Final = True
 COLUMNS: Final = (
@@ -122,9 +123,13 @@ def _list(screen: Screen, options: dict[str, Any]) -> int:
     return OK
 
 
+def _shown(one: Strike) -> Any:
+    return arguments_shown(one.task, one.backend, json.loads(one.arguments))
+
+
 def _row(one: Strike) -> dict[str, Any]:
     return {
-        "task": one.task, "arguments": json.loads(one.arguments), "outcome": one.outcome,
+        "task": one.task, "arguments": _shown(one), "outcome": one.outcome,
         "backend": one.backend, "reason": one.reason, "struck_by": one.struck_by,
         "struck_at": one.struck_at,
     }  # fmt: skip
@@ -132,6 +137,6 @@ def _row(one: Strike) -> dict[str, Any]:
 
 def _cells(database: str, one: Strike) -> list[str]:
     return [
-        one_line(one.task), one_line(one.arguments), one.outcome, one.backend,
+        one_line(one.task), one_line(written_json(_shown(one))), one.outcome, one.backend,
         ago(one.struck_at, look.now(database)), one_line(one.struck_by), one_line(one.reason),
     ]  # fmt: skip
