@@ -11,8 +11,8 @@ from django.db import connection, transaction
 
 from django_once.channels import notify
 from django_once.models import Notification
-from tests.channels.shop.channels import OrderPlaced
-from tests.channels.shop.models import Author, Everything, Heard, Post
+from tests.channels.shop.channels import OrderPlaced, Rang
+from tests.channels.shop.models import Author, Everything, Heard, Post, Stock
 from tests.management.shell import in_shell
 from tests.processes.conftest import gate, ledger, start, worker  # noqa: F401
 from tests.processes.workers import on_one_database, send, until
@@ -104,6 +104,32 @@ def test_what_runs_in_a_transaction_of_its_own_is_claimed_ahead(start):  # noqa:
 
 def test_each_process_hears_what_is_broadcast_also_one_that_took_another_s_place(start):  # noqa: F811
     path = "tests.channels.shop.channels.Rang"
+def test_of_one_order_each_is_handled_after_the_one_before_it(start):  # noqa: F811
+    stocks = [Stock.objects.create(place=f"place {n}") for n in range(4)]
+    listening = start("--processes", "2", "-c", "4").ready(2)
+    writers = [threading.Thread(target=count_up, args=(stock.pk,)) for stock in stocks]
+
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    until(lambda: not Notification.objects.exists(), what="an end of all notifications")
+    listening.stop()
+
+    for stock in stocks:
+        heard = Heard.objects.filter(by="audit", about__startswith=f"{stock.place}:")
+        amounts = [int(one.about.rpartition(":")[2]) for one in heard.order_by("pk")]
+        assert amounts == list(range(41))
+
+
+def count_up(pk: int) -> None:
+    try:
+        for amount in range(1, 41):
+            Stock.objects.filter(pk=pk).update(amount=amount)
+    finally:
+        connection.close()
+
+
     listening = start("--channels", path, "--processes", "2", verb="listen").ready(2)
 
     first = heard_by_two()
