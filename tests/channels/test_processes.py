@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import threading
+from itertools import count
 
 import pytest
 from django.db import connection, transaction
@@ -26,6 +27,7 @@ pytestmark = [
 WRITERS = 3
 EACH = 60
 BULK = 300
+NUMBERS = count()
 
 
 def test_each_change_is_handled_exactly_once_however_its_listeners_die(start):  # noqa: F811
@@ -102,8 +104,6 @@ def test_what_runs_in_a_transaction_of_its_own_is_claimed_ahead(start):  # noqa:
     assert len(set(kept)) < 150
 
 
-def test_each_process_hears_what_is_broadcast_also_one_that_took_another_s_place(start):  # noqa: F811
-    path = "tests.channels.shop.channels.Rang"
 def test_of_one_order_each_is_handled_after_the_one_before_it(start):  # noqa: F811
     stocks = [Stock.objects.create(place=f"place {n}") for n in range(4)]
     listening = start("--processes", "2", "-c", "4").ready(2)
@@ -130,6 +130,8 @@ def count_up(pk: int) -> None:
         connection.close()
 
 
+def test_each_process_hears_what_is_broadcast_also_one_that_took_another_s_place(start):  # noqa: F811
+    path = "tests.channels.shop.channels.Rang"
     listening = start("--channels", path, "--processes", "2", verb="listen").ready(2)
 
     first = heard_by_two()
@@ -144,15 +146,13 @@ def count_up(pk: int) -> None:
 def heard_by_two(but: str = "") -> set[str]:
     """Ring until two processes have heard one ring; return which."""
     found: set[str] = set()
-    number = Heard.objects.count()
 
     def rings() -> bool:
-        nonlocal number, found
-        notify(Rang, number=number)
-        latest = Heard.objects.exclude(by=but).order_by("-pk").values_list("about", flat=True)
-        about = latest.first()
-        found = set(Heard.objects.filter(about=about).values_list("by", flat=True))
-        number += 1
+        nonlocal found
+        notify(Rang, number=next(NUMBERS))
+        heard = Heard.objects.filter(what="rang").exclude(by=but)
+        latest = heard.order_by("-pk").values_list("about", flat=True).first()
+        found = set(heard.filter(about=latest).values_list("by", flat=True))
         return len(found) == 2
 
     until(rings, what="a ring that two processes hear")
