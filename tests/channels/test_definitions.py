@@ -63,6 +63,7 @@ class Carrier(Channel):
     colour: Colour
     names: list[str]
     pair: tuple[int, str]
+    words: tuple[str]
     days: set[date]
     by_day: dict[date, int]
     by_number: dict[int, Decimal]
@@ -76,7 +77,7 @@ CARRIED = {
     "price": Decimal("12345678901234567.890"), "at": datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC),
     "day": date(2026, 1, 2), "hour": time(3, 4), "length": timedelta(days=-1, microseconds=5),
     "id": UUID(int=7), "blob": b"\x00\xff", "colour": Colour.RED, "names": ["a", "b"],
-    "pair": (1, "x"), "days": {date(2026, 1, 2), date(2025, 1, 1)},
+    "pair": (1, "x"), "words": ("a", "b"), "days": {date(2026, 1, 2), date(2025, 1, 1)},
     "by_day": {date(2026, 1, 2): 3}, "by_number": {1: Decimal("0.10")}, "maybe": None,
     "anything": {"a": [1, None]},
 }  # fmt: skip
@@ -94,7 +95,7 @@ def test_what_a_channel_carries_comes_back_as_it_was():
         ("text", 5), ("text", "a\x00b"), ("whole", "5"), ("whole", True), ("whole", 1.5),
         ("ratio", float("nan")), ("ratio", "1"), ("price", 1.5), ("at", date(2026, 1, 2)),
         ("day", datetime(2026, 1, 2)), ("names", "ab"), ("names", [1]), ("pair", (1,)),
-        ("maybe", "x"), ("anything", object()), ("colour", "red"),
+        ("words", ("a", 1)), ("maybe", "x"), ("anything", object()), ("colour", "red"),
     ],
 )  # fmt: skip
 def test_a_value_of_another_type_is_refused_with_its_field(field, value):

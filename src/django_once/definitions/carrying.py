@@ -166,7 +166,7 @@ def _text(value: str) -> str:
 def _written_list(value: Any, origin: Any, inside: tuple[Any, ...]) -> list[Any]:
     if not isinstance(value, origin):
         _refuse()
-    if origin is tuple and inside and Ellipsis not in inside:
+    if _is_row(origin, inside):
         if len(value) != len(inside):
             _refuse()
         return [_written(member, kind) for member, kind in zip(value, inside, strict=True)]
@@ -174,6 +174,14 @@ def _written_list(value: Any, origin: Any, inside: tuple[Any, ...]) -> list[Any]
     members = [_written(member, kind) for member in value]
     # Equal sets are to be equal texts.
     return sorted(members, key=json.dumps) if origin in (set, frozenset) else members
+
+
+def _is_row(origin: Any, inside: tuple[Any, ...]) -> bool:
+    """Return whether a tuple has a type for each place.
+
+    One type alone stands for any number of them: so many write it, and one place needs no tuple.
+    """
+    return origin is tuple and len(inside) > 1 and Ellipsis not in inside
 
 
 def _written_mapping(value: Any, inside: tuple[Any, ...]) -> Any:
@@ -238,7 +246,7 @@ def _read_scalar(value: Any, kind: Any) -> Any:
 def _read_list(value: Any, origin: Any, inside: tuple[Any, ...]) -> Any:
     if not isinstance(value, list):
         _refuse()
-    if origin is tuple and inside and Ellipsis not in inside:
+    if _is_row(origin, inside):
         return tuple(_read(member, kind) for member, kind in zip(value, inside, strict=False))
     kind = inside[0] if inside else Any
     return origin(_read(member, kind) for member in value)
