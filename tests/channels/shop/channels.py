@@ -63,4 +63,11 @@ class OrderPlaced(Channel):
     note: str = ""
 
 
+@dataclass
+class Rang(Channel):
+    """Broadcast."""
+
+    number: int
+
+
 assert Everything

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
+
+from django.db import connection
 
 from django_once.channels import (
     listener,
@@ -18,6 +21,7 @@ from tests.channels.shop.channels import (
     EverythingChannel,
     LineChannel,
     OrderPlaced,
+    Rang,
     StockChannel,
 )
 from tests.channels.shop.models import Heard, Post
@@ -86,3 +90,11 @@ def confirm(order_id: int, note: str) -> None:
 @listener(OrderPlaced)
 def count(order_id: int, **rest: Any) -> None:
     Heard.objects.create(what="placed", about=str(order_id), by="count")
+
+
+# Elsewhere it would be a finding of `check` that nothing carries it.
+if connection.vendor == "postgresql":
+
+    @listener(Rang)
+    def rang(number: int) -> None:
+        Heard.objects.create(what="rang", about=str(number), by=str(os.getpid()))
