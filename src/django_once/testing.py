@@ -71,7 +71,7 @@ def run_jobs(
     names = queues.split(",") if isinstance(queues, str) else list(queues)
     holder = fresh_holder(_worker_name(worker_id), alias)
     register(database, holder, LEASE_OF_A_TEST)
-    ran = 0
+    ran, guards = 0, Guards(backend)
     try:
         readmit_known(database, registry.paths())
         while max_jobs is None or ran < max_jobs:
@@ -86,14 +86,14 @@ def run_jobs(
                 if admit_waiting(database, alias)[0] or admit_overlooked(database, alias):
                     continue
                 return ran
-            ran += _run_one(backend, attempts[0])
+            ran += _run_one(backend, attempts[0], guards)
         return ran
     finally:
         if not connections[database].needs_rollback:
             stop(database, holder.id)
 
 
-def _run_one(backend: DatabaseBackend, attempt: Attempt) -> int:
+def _run_one(backend: DatabaseBackend, attempt: Attempt, guards: Guards) -> int:
     database = backend.database
     if attempt.stopped_by:
         free, stopped = stops.judged(backend, [attempt])
@@ -105,7 +105,7 @@ def _run_one(backend: DatabaseBackend, attempt: Attempt) -> int:
     connection = connections[database]
     with _on_commit_run(connection):
         ended = _run_apart(backend, attempt, connection)
-        (ended,) = Guards(backend).judged([ended], lambda work: work())
+        (ended,) = guards.judged([ended], lambda work: work())
         if ended.outcome is not None and settle(database, [ended.outcome]):
             events.attempt_superseded(attempt.id, attempt.attempt)
             return 0

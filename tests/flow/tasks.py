@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from django_once import Breaker, Limit, Retry, RetryBudget, Unique, task
@@ -88,6 +89,15 @@ def drip(number: int) -> None:
 def serve(tenant: str, number: int) -> None:
     ledger.write("served", tenant)
     time.sleep(0.004)
+
+
+@task(
+    retry=Retry(max_attempts=9, base="1h"), breaker=Breaker(failures=5, within="5m", reopen="3s")
+)
+def fail_until(path: str, number: int) -> None:
+    ledger.write("tried", str(number))
+    if not os.path.exists(path):
+        raise ConnectionError("The partner is down.")
 
 
 @task

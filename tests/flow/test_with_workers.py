@@ -9,10 +9,10 @@ import time
 import pytest
 from django.db import connection
 
-from django_once.models import Job
+from django_once.models import Job, Tally
 from django_once.models.job.ready import promote
 from django_once.models.pause.stop import pause, resume
-from tests.flow.tasks import drip, noted, pass_the_door, serve
+from tests.flow.tasks import drip, fail_until, noted, pass_the_door, serve
 from tests.processes.conftest import ledger, start  # noqa: F401 - fixtures
 from tests.processes.workers import ended, send, until
 
@@ -86,6 +86,21 @@ def test_floods_share_by_weight_and_a_third_hardly_waits(start, ledger):  # noqa
     assert served.count("heavy") / served.count("light") == pytest.approx(3, rel=0.05)
     # Where nothing wakes the keeper, it looks once a second.
     assert max(waits) < (1 if connection.vendor == "postgresql" else 2.5)
+
+
+def test_a_breaker_holds_back_what_was_claimed_before_it_opened(start, ledger, tmp_path):  # noqa: F811
+    up = tmp_path / "up"
+    fail_until.enqueue_many([((str(up), number), {}) for number in range(200)])
+    start("--processes", "2", "--concurrency", "2").ready(2)
+
+    until(lambda: Job.objects.filter(blocked_by="breaker").count() > 150, what="it to open")
+    # Five to open it, and what two processes had begun before they knew: not all they had claimed.
+    assert ledger.count("tried") <= 45
+    until(lambda: Tally.objects.filter(trial__isnull=False).exists(), what="a trial")
+    up.touch()
+    until(lambda: Job.objects.filter(status="SUCCESSFUL").count() >= 155, what="the others")
+
+    assert not Tally.objects.filter(opened_at__isnull=False).exists()
 
 
 def test_what_is_paused_stays_so_across_restarts_and_runs_in_order(start, ledger):  # noqa: F811
