@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 ATTEMPTS = "attempts"
@@ -32,8 +32,8 @@ _counted: Counter[Label] = Counter()
 _changing = threading.Lock()
 
 
-def count(labels: Iterable[Label]) -> None:
-    """Count each of these once."""
+def count(labels: Iterable[Label] | Mapping[Label, int]) -> None:
+    """Count each of these once, or as often as is said."""
     with _changing:
         _counted.update(labels)
         if len(_counted) > MOST:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -260,21 +259,28 @@ def _entry(kind: str, attempt: Attempt, exception: BaseException) -> str:
     )
 
 
-def counted(batch: list[Ended], superseded: set[UUID]) -> Iterator[counting.Label]:
-    """Yield what the figures say of attempts that ended."""
+def counted(batch: list[Ended], superseded: set[UUID]) -> dict[counting.Label, int]:
+    """Return what the figures say of attempts that ended."""
+    sums: dict[tuple[str, str, str], int] = {}
     for ended in batch:
-        attempt, outcome = ended.attempt, ended.outcome
-        if outcome is None:
-            word = SUPERSEDED if isinstance(ended.exception, Superseded) else "successful"
-        elif attempt.id in superseded:
-            word = SUPERSEDED
-        elif outcome.status == Job.SUCCESSFUL:
-            word = "successful"
-        elif outcome.status == Job.FAILED:
-            word = "failed" if outcome.reason == RAISED else outcome.reason
-        else:
-            word = "retried" if outcome.failed else outcome.reason or outcome.blocked_by
-        yield counting.Label(counting.ATTEMPTS, attempt.task, attempt.queue, word)
+        attempt = ended.attempt
+        key = (attempt.task, attempt.queue, word_of(ended, superseded))
+        sums[key] = sums.get(key, 0) + 1
+    return {counting.Label(counting.ATTEMPTS, *key): number for key, number in sums.items()}
+
+
+def word_of(ended: Ended, superseded: set[UUID]) -> str:
+    """Return the word for what became of an attempt."""
+    outcome = ended.outcome
+    if outcome is None:
+        return SUPERSEDED if isinstance(ended.exception, Superseded) else "successful"
+    if superseded and ended.attempt.id in superseded:
+        return SUPERSEDED
+    if outcome.status == Job.SUCCESSFUL:
+        return "successful"
+    if outcome.status == Job.FAILED:
+        return "failed" if outcome.reason == RAISED else outcome.reason
+    return "retried" if outcome.failed else outcome.reason or outcome.blocked_by
 
 
 def tell_finished(backend: DatabaseBackend, ended: Ended) -> None:

@@ -20,7 +20,7 @@ def run(body: Body, call: Callable[[Body], Ended]) -> Ended:
     assert tracing.tracer is not None
     with tracing.tracer.attempting(body.attempt, _trace_of(body)) as note:
         ended = call(body)
-        note(_word(ended), ended.exception)
+        note(ends.word_of(ended, set()), ended.exception)
     return ended
 
 
@@ -30,7 +30,7 @@ async def arun(body: Body, call: Callable[[Body], Awaitable[Ended]]) -> Ended:
     trace = await asyncio.get_running_loop().run_in_executor(None, _trace_apart, body)
     with tracing.tracer.attempting(body.attempt, trace) as note:
         ended = await call(body)
-        note(_word(ended), ended.exception)
+        note(ends.word_of(ended, set()), ended.exception)
     return ended
 
 
@@ -45,8 +45,3 @@ def _trace_of(body: Body) -> dict[str, str]:
     carried = carried_by(body.backend.settings.database, body.attempt.id)
     trace = carried.get(TRACE)
     return trace if isinstance(trace, dict) else {}
-
-
-def _word(ended: Ended) -> str:
-    (label,) = ends.counted([ended], set())
-    return label.outcome
