@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from django.db import connections
+from django.db import DatabaseError, connections
 
 from django_once import payload
 from django_once.errors import InvalidOption, shortened
@@ -32,6 +32,7 @@ def set_notification_context(
     that is broken nothing is done, since nothing of it will be heard.
     """
     from django_once.sql import contexts
+    from django_once.sql.repeat import has_ended_transaction
 
     if not isinstance(context, Mapping):
         raise InvalidOption(f"A context is a dictionary, got {shortened(context)}.")
@@ -46,4 +47,10 @@ def set_notification_context(
             "transaction.atomic(), or let it last for the session."
         )
     text = payload.encode(dict(context), "The context", most_bytes=LONGEST)
-    contexts.put(connection, text if json.loads(text) else "", is_passing=lasts == "transaction")
+    context_text = text if json.loads(text) else ""
+    try:
+        contexts.put(connection, context_text, is_passing=lasts == "transaction")
+    except DatabaseError as error:
+        # Broken by a statement whose error somebody has swallowed, so Django does not know.
+        if not has_ended_transaction(error):
+            raise

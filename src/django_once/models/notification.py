@@ -14,7 +14,7 @@ from django.db import models
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast, JSONObject
 
-from django_once import sql
+from django_once import clock, sql
 from django_once.models.job.again import retry
 from django_once.models.job.row import Job
 from django_once.sql.counts import moment_from_now
@@ -88,8 +88,8 @@ class Notification(Job):
 
     @property
     def created_at(self) -> Any:
-        """When it was stored."""
-        return self.enqueued_at
+        """When it was stored, as Django's settings want it shown."""
+        return clock.from_database(self.enqueued_at)
 
     @property
     def db_version(self) -> str | None:
