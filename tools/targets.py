@@ -19,6 +19,7 @@ OLDEST, MIDDLE, NEWEST = "django-5.2", "django-6.0", "django-6.1"
 ON_OLDEST = ("sqlite", "postgresql", "mariadb")
 UPSTREAM = "upstream"
 ON_UPSTREAM = ("sqlite", "postgresql", "mariadb")
+PGPUBSUB = "pgpubsub"
 NAMES = (*DATABASES, "redis", "tools", NEWEST, MIDDLE, OLDEST, UPSTREAM)
 
 PACKAGE = ("tests", "--ignore=tests/upstream", "--ignore=tests/tools")
@@ -136,8 +137,8 @@ def tools_targets(means: Means) -> Targets:
 def upstream_targets(means: Means) -> Targets:
     """Return Django's own tests of the contract, on every Django and the databases found.
 
-    And those of django-periodic-tasks, on the newest. Where a Python is lacking, the row of its
-    Django says so.
+    And those of django-periodic-tasks and django-pgpubsub, on the newest; the latter know only
+    PostgreSQL. Where a Python is lacking, the row of its Django says so.
     """
     if means.sources_missing:
         remedy = "run it once where pip finds packages: the sources are kept"
@@ -148,12 +149,13 @@ def upstream_targets(means: Means) -> Targets:
         ("django-6.0", means.middle),
         ("backport", means.oldest if is_newest else means.newest),
         ("periodic-tasks", means.newest),
+        (PGPUBSUB, means.newest),
     )
     found = [
         with_suite(on_database(name, UPSTREAM, environment, means), suite)
         for suite, environment in suites
         if environment is not None
-        for name in ON_UPSTREAM
+        for name in (("postgresql",) if suite == PGPUBSUB else ON_UPSTREAM)
     ]
     return [one for one in found if isinstance(one, Target)]
 

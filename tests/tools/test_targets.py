@@ -60,6 +60,7 @@ def test_every_combination_is_there_once(means):
         ("redis", "django-6.1"),
         ("tools", "django-6.1"),
         *[(name, "upstream") for name in ("sqlite", "postgresql", "mariadb")] * 4,
+        ("postgresql", "upstream"),
     ]
     assert not_tested(found) == [("mysql", "django-6.1")]
 
@@ -95,7 +96,7 @@ def test_quick_takes_the_django_that_the_only_python_can_have(means):
             [
                 ("postgresql", "django-6.1"),
                 ("postgresql", "django-5.2"),
-                *[("postgresql", "upstream")] * 4,
+                *[("postgresql", "upstream")] * 5,
             ],
         ),
     ],
@@ -173,6 +174,7 @@ def test_tests_of_others_run_on_the_django_that_they_are_for(means):
         "django-6.0": means.middle,
         "backport": means.oldest,
         "periodic-tasks": means.newest,
+        "pgpubsub": means.newest,
     }
     assert all(one.program[-2:] == ("--suite", one.suite) for one in found)
 

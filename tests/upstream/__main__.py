@@ -11,6 +11,7 @@ import django
 import pytest
 
 from tests.upstream import periodic_tasks as periodic
+from tests.upstream import pgpubsub
 from tests.upstream.building import built, pytest_arguments
 from tests.upstream.suites import SUITES
 from tools.counts import Counts, read_counts
@@ -22,6 +23,8 @@ def main(arguments: list[str]) -> int:
     options, for_pytest = read_arguments(arguments)
     if options.suite == periodic.SUITE:
         return periodic.run(options.junitxml, for_pytest)
+    if options.suite == pgpubsub.SUITE:
+        return pgpubsub.run(options.junitxml, for_pytest)
     suite = SUITES[options.suite]
     if not django.__version__.startswith(f"{suite.django}."):
         print(f"{suite.name} runs on Django {suite.django}, and this is {django.__version__}.")
@@ -48,7 +51,7 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]
         description=__doc__,
         epilog="What follows -- goes to pytest.",
     )
-    parser.add_argument("--suite", required=True, choices=[*SUITES, periodic.SUITE])
+    parser.add_argument("--suite", required=True, choices=[*SUITES, periodic.SUITE, pgpubsub.SUITE])
     parser.add_argument("--junitxml", type=Path, help="where the report for machines goes")
     return parser.parse_args(arguments[:cut]), arguments[cut + 1 :]
 
