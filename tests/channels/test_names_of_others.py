@@ -1,4 +1,4 @@
-"""What users of other libraries rely on: contexts in broken transactions, moments as settings say."""
+"""What users of another library rely on: contexts where nothing goes, moments as settings say."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def names_of_databases() -> dict[str, dict[str, Any]]:
 
 
 class Command:
-    """One `manage.py once worker`: a supervisor, its keeper and its workers."""
+    """One `manage.py once worker`, or `listen`: a supervisor, its keeper and its workers."""
 
     def __init__(
         self, log: Path, ledger: Path, flags: tuple[str, ...], said: dict[str, Any]
@@ -80,10 +80,12 @@ class Command:
         options = {"LEASE": "3s", "POLL": "0.2s", **said.pop("options", {})}
         receivers, environment = said.pop("receivers", False), said.pop("environment", {})
         aside = () if said.pop("scheduler", False) else ("--no-scheduler",)
+        verb = said.pop("verb", "worker")
+        words = ("worker", "--no-reload", *aside) if verb == "worker" else (verb,)
         assert not said
         told = {"databases": databases, "options": options, "receivers": receivers}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "django", "once", "worker", "--no-reload", *aside, *flags],
+            [sys.executable, "-m", "django", "once", *words, *flags],
             cwd=ROOT,
             env={
                 **os.environ,
