@@ -147,9 +147,9 @@ def test_strikes_are_listed_and_said_again():
     strike(add, {"a": 1}, reason="two", by="bob")
     strike(add)
 
-    found = [(one.arguments, one.reason, one.struck_by) for one in strikes()]
+    found = {(one.arguments, one.reason, one.struck_by) for one in strikes()}
 
-    assert found == [("{}", "", ""), ('{"a": 1}', "two", "bob")]
+    assert found == {("{}", "", ""), ('{"a": 1}', "two", "bob")}
     assert Strike.objects.count() == 2
 
 
