@@ -39,6 +39,7 @@ ENTRIES: Final[dict[str, Entry]] = {
     "backlog": Entry(POSTGRESQL, "usual"),
     "lanes": Entry(EVERYWHERE, "usual"),
     "limits": Entry(EVERYWHERE, "usual"),
+    "waiting": Entry(EVERYWHERE, "usual"),
     "late": Entry(POSTGRESQL, "usual"),
     "held": Entry(POSTGRESQL, "usual"),
     "growth": Entry(POSTGRESQL, "long"),

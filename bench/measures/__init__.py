@@ -39,6 +39,7 @@ MEASURES: Final[dict[str, Callable[[Session], Iterator[Figure]]]] = {
     "backlog": backlog.beside,
     "lanes": lanes.priorities,
     "limits": limits.limits,
+    "waiting": limits.waiting,
     "late": lanes.late,
     "held": held.snapshot,
     "growth": held.growth,

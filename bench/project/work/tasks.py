@@ -22,6 +22,11 @@ def nothing_limited(number: int, key: int) -> None:
     """Do nothing, as one of two at once."""
 
 
+@task(limit=Limit("rare", rate="1/h"))
+def nothing_rare(number: int) -> None:
+    """Do nothing, once an hour."""
+
+
 @task
 async def nothing_async(number: int) -> None:
     """Do nothing, in an event loop."""
