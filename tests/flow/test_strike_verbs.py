@@ -21,7 +21,7 @@ HERE = ("--backend", "default")
 def test_an_argument_is_struck_with_a_reason_and_restored():
     charge.enqueue(7)
 
-    answer = once("strike", "tasks.charge", "order=7", "--reason", "stolen", *HERE)
+    answer = once("strike", "flow.tasks.charge", "order=7", "--reason", "stolen", *HERE)
 
     assert (answer.code, answer.out) == (
         0, f"Struck {charge.module_path} with order=7. Those jobs wait when they are met.\n",
@@ -52,9 +52,9 @@ def test_struck_jobs_may_end():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("strike", "charge", "order"), "Write an argument as NAME=VALUE"),
+        (("strike", "tests.flow.tasks.charge", "order"), "Write an argument as NAME=VALUE"),
         (("strike", "tests.flow.tasks.charge", "colour=red"), "takes no argument 'colour'"),
-        (("strike", "charge", "--reason", "x" * 300), "at most 255"),
+        (("strike", "tests.flow.tasks.charge", "--reason", "x" * 300), "at most 255"),
         (("restore", ""), "Say which task"),
     ],
 )
