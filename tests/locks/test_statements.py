@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
-from django.db.models import F
 
 from django_once.models import Lock
 from django_once.models.lock import (
@@ -185,7 +185,7 @@ def test_the_views_show_holders_and_history():
     taken(name="export", holder="bob")
     taken(name="import", holder="cid")
     # The views ask the database's own clock, which no test moves.
-    Lock.objects.filter(pk="import").update(expires_at=F("acquired_at"))
+    Lock.objects.filter(pk="import").update(expires_at=datetime(2026, 1, 1, tzinfo=UTC))
 
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, holder, fence FROM once_lock_holders")
