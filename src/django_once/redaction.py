@@ -16,9 +16,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from django_once import compat, payload
 from django_once.declare import options_of
@@ -30,6 +30,10 @@ MARK: Final = "redact"
 # A shorter text is looked for as a word, or half of all letters would go.
 SHORT: Final = 4
 Rule: TypeAlias = "tuple[str, ...] | Callable[[dict[str, Any]], Mapping[str, Any]]"
+
+
+# An Explanation; the rows stand below, and are not loaded here.
+Explained = TypeVar("Explained", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,19 @@ def shown(job: Any) -> Shown:
         told.value(values.get("return_value")),
         told.rules, told.secrets, told.hides_all,
     )  # fmt: skip
+
+
+def explained(job: Any, explanation: Explained) -> Explained:
+    """Return why a job does not run without what is hidden, as in a strike of its arguments."""
+    told = shown(job)
+    if not told.rules:
+        return explanation
+    names = tuple(name for name in _names(told.rules) if name != EVERYTHING)
+    findings = tuple(
+        replace(one, says=told.text(one.says), evidence=_cleaned(one.evidence, names, told.secrets))
+        for one in explanation.findings
+    )
+    return replace(explanation, says=told.text(explanation.says), findings=findings)
 
 
 def arguments_shown(path: str, alias: str, arguments: dict[str, Any]) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
+
 from django_once import task
 
 CARD = "4111 1111 1111 1111"
@@ -50,3 +52,11 @@ def greet_loudly(name: str) -> None:
 @task(redact="card", delivery="exactly_once")
 def decline_once(card: str) -> None:
     raise ValueError(card)
+
+
+@task(redact="card", delivery="exactly_once")
+def tell_after_commit(card: str) -> None:
+    def tell() -> None:
+        raise ValueError(f"{card} after the commit")
+
+    transaction.on_commit(tell)

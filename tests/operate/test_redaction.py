@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -195,3 +196,41 @@ def test_a_strike_is_listed_without_what_is_hidden():
 
     assert "4111" not in answer.out + once("strike").out
     assert answer.json["strikes"][0]["arguments"] == {"card": HIDDEN, "order": 7}
+
+
+def test_a_hook_that_raises_after_the_commit_does_not_tell_either(caplog):
+    result = tasks.tell_after_commit.enqueue(CARD)
+
+    with caplog.at_level(logging.DEBUG):
+        run_jobs()
+
+    assert Job.objects.get(pk=result.id).status == Job.SUCCESSFUL
+    assert "after the commit" in caplog.text
+    assert "4111" not in caplog.text
+
+
+@pytest.mark.books_may_be_wrong
+def test_a_long_history_with_short_tracebacks_keeps_the_log_clean_too(caplog):
+    result = tasks.decline.enqueue(7, CARD)
+    long = [
+        {"kind": "raised", "attempt": 1, "worker": "w", "error": "e", "traceback": "x" * 300_000}
+    ]
+    long[0]["at"] = "2026-01-01T00:00:00Z"
+    Job.objects.filter(pk=result.id).update(history=json.dumps(long))
+
+    with caplog.at_level(logging.DEBUG):
+        run_jobs()
+
+    assert "declined" in Job.objects.get(pk=result.id).history
+    assert "4111" not in caplog.text + Job.objects.get(pk=result.id).history
+
+
+def test_an_explanation_does_not_tell_either():
+    once("strike", tasks.charge.module_path, f'card="{CARD}"', "--reason", f"not {CARD}")
+    result = tasks.charge.enqueue(7, CARD)
+
+    seen = once("explain", result.id), once("explain", result.id, "--json")
+
+    assert "was struck" in seen[0].out
+    assert all("4111" not in answer.out for answer in seen)
+    assert HIDDEN in seen[1].out

@@ -211,23 +211,38 @@ def cut_off(body: Body, exception: BaseException) -> Ended:
         reason=DIED if is_over else LOST, entry=_entry(DIED, attempt, exception),
         ran=body.running.seconds, died=True,
     )  # fmt: skip
-    return Ended(attempt, outcome, exception)
+    return _without_secrets(body, Ended(attempt, outcome, exception))
+
+
+def tellable(body: Body, exception: BaseException) -> BaseException:
+    """Return an exception as logs and receivers may have it: without what is hidden."""
+    told = _secrets_of(body)
+    text = "" if told is None else payload.traceback_of(exception)
+    cleaned = text if told is None else told.text(text)
+    return exception if cleaned == text else Redacted(cleaned)
 
 
 def _without_secrets(body: Body, ended: Ended) -> Ended:
-    rules = redaction.rules_of(body.attempt.task, body.backend.alias)
-    if not rules or ended.outcome is None or ended.outcome.entry is None:
+    told = _secrets_of(body)
+    if told is None or ended.outcome is None:
         return ended
+    outcome = ended.outcome
+    if outcome.entry is not None:
+        member = payload.decode(f"{{{outcome.entry}")
+        cleaned = {**member, "traceback": told.text(member["traceback"])}
+        outcome = outcome._replace(entry=payload.unbraced(cleaned))
+    exception = ended.exception and tellable(body, ended.exception)
+    return replace(ended, outcome=outcome, exception=exception)
+
+
+def _secrets_of(body: Body) -> redaction.Shown | None:
+    """Return what knows the secrets of a call, or None when it has none."""
     attempt = body.attempt
+    rules = redaction.rules_of(attempt.task, body.backend.alias)
+    if not rules:
+        return None
     args, kwargs = redaction.decoded(attempt.args), redaction.decoded(attempt.kwargs)
-    told = redaction.without(attempt.task, args, kwargs, rules)
-    member = payload.decode(f"{{{ended.outcome.entry}")
-    cleaned = told.text(member["traceback"])
-    if cleaned == member["traceback"]:
-        return ended
-    entry = payload.unbraced({**member, "traceback": cleaned})
-    exception = None if ended.exception is None else Redacted(cleaned)
-    return replace(ended, outcome=ended.outcome._replace(entry=entry), exception=exception)
+    return redaction.without(attempt.task, args, kwargs, rules)
 
 
 def let_a_person_interrupt(exception: BaseException) -> None:

@@ -95,7 +95,7 @@ class _Passage:
         """Return the end of an attempt whose transaction did not simply commit."""
         attempt = self.body.attempt
         if self.is_committed:
-            events.hook_failed(attempt.id, attempt.task, exception)
+            events.hook_failed(attempt.id, attempt.task, ends.tellable(self.body, exception))
             return Ended(attempt, None)
         if self.is_verified:
             return self._asked(exception)
@@ -199,7 +199,8 @@ class _Passage:
             self.database,
             f"commit of {attempt.id}",
             lambda: what_became(
-                self.database, [(attempt.id, attempt.claim)],
+                self.database,
+                [(attempt.id, attempt.claim)],
                 [attempt.id] if attempt.is_removed else (),
             ),
         )

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.core.management.base import CommandParser
 
-from django_once import calls
+from django_once import calls, redaction
 from django_once.management.places import OK, add_backend, places
 from django_once.management.screen import Screen, add_json, one_line
 from django_once.management.selection import the_job
@@ -25,8 +25,9 @@ def add_arguments(parser: CommandParser) -> None:
 def run(screen: Screen, options: dict[str, Any]) -> int:
     """Explain the job."""
     job = the_job(places(options["backend"]), options["id"])
-    explained = explain(str(job._state.db), job.pk, calls.of_job)
-    assert explained is not None, "It was read a moment ago."
+    found = explain(str(job._state.db), job.pk, calls.of_job)
+    assert found is not None, "It was read a moment ago."
+    explained = redaction.explained(job, found)
     if screen.is_json:
         screen.json(explained.as_dict())
         return OK
