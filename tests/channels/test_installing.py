@@ -130,6 +130,27 @@ def test_channels_of_one_name_and_long_ones_do_not_meet():
     assert Heard.objects.filter(what="long").count() == 2
 
 
+def test_names_with_quotes_and_letters_of_all_kinds_are_said_as_they_are():
+    odd = 'it\'s a "group" \\ with %s {0} ☃'
+
+    @dataclass
+    class Quoted(TriggerChannel):
+        model = Author
+        lock_notifications = True
+        groups = (odd,)
+
+    listener(Quoted, group=odd)(lambda old, new: Heard.objects.create(what=odd))
+    migrate()
+    Author.objects.create(name="Ada")
+    (stored,) = Notification.from_channel(Quoted)
+
+    run_jobs()
+
+    assert findings() == []
+    assert stored.group == odd
+    assert Heard.objects.filter(what=odd).count() == 1
+
+
 def test_backwards_and_forwards_again_with_notifications_stored():
     Everything.objects.create(name="before")
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from django.db import connections, transaction
 
 from django_once.sql.triggers import mysql, postgresql, sqlite
-from django_once.sql.triggers.values import Column, Installed, Trigger
+from django_once.sql.triggers.values import Column, Installed, Trigger, said
 
 KINDS: Final[dict[str, ModuleType]] = {"postgresql": postgresql, "sqlite": sqlite, "mysql": mysql}
 JOBS: Final = "once_job"
@@ -122,11 +122,7 @@ def _names(connection: Any, cursor: Any, table: str) -> list[str]:
 def _differs(found: Installed, trigger: Trigger, source: str) -> bool:
     """Return whether a trigger stands at another table, or does something else."""
     is_elsewhere = found.table.lower() != bare(trigger.table).lower()
-    return is_elsewhere or _said(found.source) != _said(source)
-
-
-def _said(source: str) -> str:
-    return " ".join(source.split())
+    return is_elsewhere or said(found.source) != said(source)
 
 
 def _run(connection: Any, statements: Iterable[str]) -> None:

@@ -11,7 +11,14 @@ from typing import Any, Final
 from django_once.sql.broadcasts import telling
 from django_once.sql.contexts import VARIABLE
 from django_once.sql.orders import LONGEST_ORDER, order_begin
-from django_once.sql.triggers.values import TIMINGS, Installed, Stored, Trigger, is_ours
+from django_once.sql.triggers.values import (
+    TIMINGS,
+    Installed,
+    Stored,
+    Trigger,
+    is_ours,
+    marked,
+)
 from django_once.sql.triggers.values import literal as any_literal
 from django_once.sql.values import PREDECESSOR
 
@@ -25,13 +32,15 @@ BYTES: Final = "bytes"
 def source(connection: Any, trigger: Trigger) -> str:
     """Return what a trigger does."""
     quote = connection.ops.quote_name
-    lines = ["BEGIN"]
+    lines: list[str] = []
     for stored in trigger.stored:
         lines += _ordered(trigger, stored, quote) if trigger.order_by else ()
         lines.append(_stored(trigger, stored, quote))
     told = _told(trigger, quote)
     lines += [f"{telling('mysql', None, line, told)};" for line in trigger.tells]
-    return " ".join([*lines, "END"])
+    body = " ".join(lines)
+    # What the server shows of a body later has its texts written otherwise.
+    return f"BEGIN /* {marked(body)} */ {body} END"
 
 
 def installing(connection: Any, trigger: Trigger) -> list[str]:

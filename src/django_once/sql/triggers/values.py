@@ -11,6 +11,7 @@ PREFIX: Final = "once_"
 # PostgreSQL keeps 63 bytes of a name, and cuts what is longer in silence.
 LONGEST_NAME: Final = 63
 TIMINGS: Final = {"pre": "BEFORE", "post": "AFTER"}
+MARK: Final = re.compile(r"once:[0-9a-f]{40}")
 # What a name of ours looks like, whoever installed it.
 OURS: Final = re.compile(r"once_(pre|post)_(insert|update|delete)_\w*_[0-9a-f]{12}")
 
@@ -85,6 +86,17 @@ class Installed:
     table: str
     source: str
     is_enabled: bool = True
+
+
+def marked(text: str) -> str:
+    """Return a word that stands for a text, for databases that show it otherwise later."""
+    return f"once:{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()}"
+
+
+def said(source: str) -> str:
+    """Return what two texts of a trigger have in common that do the same."""
+    mark = MARK.search(source)
+    return mark[0] if mark else " ".join(source.split())
 
 
 def is_ours(name: str) -> bool:
