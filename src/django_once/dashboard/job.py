@@ -17,7 +17,7 @@ from django_once.models import Job, Series, Step, TaskExecution, audit
 from django_once.models.job import look
 from django_once.models.job.explain import explain
 from django_once.models.step import progress_of
-from django_once.redaction import decoded, shown
+from django_once.redaction import decoded, explained, shown
 
 MOST_ATTEMPTS: Final = 50
 MOST_STEPS: Final = 200
@@ -49,7 +49,8 @@ def show(visit: Visit, id: UUID) -> Shown:
         )
     state = look.state_of(job)
     told = shown(job)
-    waits = explain(visit.database, id) if state in look.WAITING else None
+    found = explain(visit.database, id) if state in look.WAITING else None
+    waits = None if found is None else explained(job, found)
     steps = Step.objects.using(visit.database).filter(job=id).order_by("taken_at", "pk")
     progress = progress_of(visit.database, id)
     acts = audit.entries(visit.database, MOST_ACTS, job=id)
