@@ -15,14 +15,16 @@ from django.db import connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import override_settings
 
+from django_once import compat
 from django_once.clock import Now
 from django_once.models import Schedule
 from django_once.models.schedule import edit
 from django_once.models.worker import Worker
+from django_once.scheduling import editing
 from django_once.testing import moved_clock
 from tests.jobs import a_worker, store
 from tests.management.shell import in_shell, once
-from tests.schedules.rows import fire_all
+from tests.schedules.rows import a_schedule, fire_all
 
 pytestmark = [
     pytest.mark.engine,
@@ -228,3 +230,32 @@ def test_a_database_that_is_away_is_a_finding_and_the_exit_status():
     assert [one["name"] for one in answer.json["findings"] if one["level"] == "error"] == [
         "reachable"
     ]
+
+
+def test_a_project_that_names_no_backend_of_ours():
+    with override_settings(
+        TASKS={"default": {"BACKEND": f"{compat.LOGGER}.backends.dummy.DummyBackend"}}
+    ):
+        answer = once("doctor", "--json")
+
+    assert answer.code == 1
+    assert [one["name"] for one in answer.json["findings"]] == ["settings"]
+
+
+def test_a_database_that_is_not_there_is_a_finding_and_no_traceback():
+    with said(DATABASE="nowhere"):
+        assert "is 'nowhere'" in found("once.E004")["says"]
+
+
+def test_a_schedule_that_is_paused_for_good_and_what_is_paused_by_hand():
+    schedule = a_schedule("nightly", due=3600)
+    editing.pause("default", schedule.pk, "bank holiday", None)
+    once("pause", "queue", "mail", "--reason", "migration")
+
+    one = found("schedules")
+    notes = [note for note in once("doctor", "--json").json["findings"] if note["level"] == "note"]
+
+    assert "is paused until it is resumed" in one["says"]
+    assert "bank holiday" in one["says"]
+    assert one["remedy"] == "python manage.py once schedules resume nightly"
+    assert any("queue 'mail'" in note["says"] for note in notes)

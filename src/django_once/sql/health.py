@@ -101,6 +101,16 @@ def long_transactions(connection: Any, seconds: float) -> list[Transaction]:
     ]
 
 
+def sees_everybody(connection: Any) -> bool:
+    """Return whether this user is told of other users' transactions; MySQL refuses else."""
+    if connection.vendor != "postgresql":
+        return True
+    ((is_told,),) = _asked(
+        connection, "SELECT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')"
+    )
+    return bool(is_told)
+
+
 def old_slots(connection: Any, transactions: int) -> list[tuple[str, str, int]]:
     """Return replication slots that hold back more than so many transactions (PostgreSQL)."""
     if connection.vendor != "postgresql":

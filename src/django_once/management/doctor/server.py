@@ -89,6 +89,7 @@ def _transactions(database: str, long: float) -> Iterator[Finding]:
     try:
         found = health.long_transactions(connection, long)
         slots = health.old_slots(connection, MANY_TRANSACTIONS)
+        sees_everybody = health.sees_everybody(connection)
     except (DatabaseError, InterfaceError) as error:
         says = f"{database!r} does not say who has a transaction open: {str(error).strip()}"
         yield Finding("transactions", NOTE, says, "Grant its user pg_monitor, or PROCESS.")
@@ -111,6 +112,13 @@ def _transactions(database: str, long: float) -> Iterator[Finding]:
             f"Replication slot {name!r} ({state}) holds back {age:,} transactions of {database!r}",
             f"Let its reader go on, or: {health.DROP_SLOT.format(name=name)}",
             {"slot": name, "age": age},
+        )  # fmt: skip
+    if not sees_everybody:
+        yield Finding(
+            "transactions", NOTE,
+            f"{database!r} tells {connection.settings_dict['USER']!r} nothing of what other users "
+            "have open",
+            f"GRANT pg_read_all_stats TO {connection.settings_dict['USER']}",
         )  # fmt: skip
     if not found and not slots and connection.vendor != "sqlite":
         yield Finding("transactions", OK, f"No transaction on {database!r} is old")
