@@ -310,8 +310,9 @@ class Window:
 def last_error(vendor: str, column: str) -> str:
     """Return SQL for the class of a job's last error, or NULL."""
     if vendor == "postgresql":
-        # Greedy, hence the last; within a text the quotes would be escaped.
-        return f'substring({column} from \'^.*"error":"((?:[^"\\\\]|\\\\.)*)"\')'
+        # What stands behind the last of these words; within a text its quotes would be escaped.
+        last = f"split_part(split_part({column}, '\"error\":\"', -1), '\"', 1)"
+        return f'CASE WHEN {column} LIKE \'%%"error":"%%\' THEN {last} END'
     if vendor == "sqlite":
         valid = f"CASE WHEN json_valid({column}) THEN {column} END"
         return f"json_extract({valid}, '$[#-1].error')"
