@@ -265,6 +265,10 @@ def test_a_cancelled_waiter_leaves_no_lock_behind():
         await asyncio.sleep(0)
 
     asyncio.run(main())
+    # It must not ask in the midst of another test.
+    for thread in threading.enumerate():
+        if thread.name.startswith("once-lock_"):
+            thread.join(60)
 
     with lock("export", wait="10s"):
         pass
