@@ -22,7 +22,7 @@ from django_once.crash import crash_point
 from django_once.definitions.options import EXACTLY_ONCE
 from django_once.models import Job
 from django_once.models.figure import write_down
-from django_once.models.gate.admit import admit
+from django_once.models.gate.admit import admit_free
 from django_once.models.job.locked import await_locks
 from django_once.models.job.settle import mark_started, settle, what_became
 from django_once.models.job.watch import asked_to_end
@@ -44,6 +44,8 @@ BATCH: Final = 500
 LONG: Final = 0.1
 # When a key is asked for again that a writer held.
 SOON: Final = 0.01
+# How often a gate is asked for again: whoever has it locked for longer is found by the sweep.
+MOST_TRIES: Final = 20
 # How long figures wait in memory; a process that is killed loses so much of them.
 FIGURES: Final = 5.0
 # How long a body must run before the database is asked whether it should end, and how often then.
@@ -73,6 +75,8 @@ class Settler(threading.Thread):
         self._announce_at: float | None = None
         self._figures_at = time.monotonic() + FIGURES
         self._ordered: set[str] = set()
+        # Gates at which somebody may pass, and how often they were found locked.
+        self._gates: dict[str, int] = {}
         self._persistence = Persistence(backend.settings.database, "settler")
 
     @property
@@ -118,6 +122,7 @@ class Settler(threading.Thread):
                 self._settle()
             else:
                 self._admit_next()
+                self._admit_free()
             self._look_after_long_ones()
             self._announce_what_is_due_later(is_last)
             self._write_figures(is_last)
@@ -125,7 +130,7 @@ class Settler(threading.Thread):
     def _gather(self) -> bool:
         """Wait for ends and take what is there; return whether to finish after it."""
         try:
-            ended = self._outbox.get(timeout=SOON if self._ordered else LONG)
+            ended = self._outbox.get(timeout=SOON if self._ordered or self._gates else LONG)
             while True:
                 if ended is None:
                     return True
@@ -168,16 +173,32 @@ class Settler(threading.Thread):
         gates = {ended.attempt.gate for ended in batch if ended.attempt.gate is not None}
         if not gates:
             return
-        settings = self.backend.settings
-        _, admitted = self._persistence.tried(
-            lambda: admit(settings.database, self.backend.alias, gates)
-        )
-        if admitted:
-            self._look_now()
-            self._say(is_ready=True)
+        self._gates.update(dict.fromkeys(gates, 0))
+        self._admit_free()
         if any(ended.outcome is not None and ended.outcome.status == Job.READY for ended in batch):
             # What came back stands at its gate again when a keeper has looked.
             self._say(is_ready=False)
+
+    def _admit_free(self) -> None:
+        """Admit at the gates that are free; what somebody has locked is tried again, for a while.
+
+        Whoever has it locked may have counted before the slot was free.
+        """
+        if not self._gates:
+            return
+        settings = self.backend.settings
+        _, found = self._persistence.tried(
+            lambda: admit_free(settings.database, self.backend.alias, self._gates)
+        )
+        admitted, busy = found or (0, set[str]())
+        self._gates = {
+            gate: tries + 1
+            for gate, tries in self._gates.items()
+            if gate in busy and tries < MOST_TRIES
+        }
+        if admitted:
+            self._look_now()
+            self._say(is_ready=True)
 
     def _admit_next(self) -> None:
         """Let what comes after ordered jobs go; what a writer holds is asked for again."""

@@ -64,6 +64,24 @@ def admit(database: str, backend: str, gates: Iterable[str]) -> int:
     return admitted
 
 
+def admit_free(database: str, backend: str, gates: Iterable[str]) -> tuple[int, set[str]]:
+    """Do what `admit` does at those gates that nobody has locked; return the others as well.
+
+    For whoever has other things to do than to wait for a gate, and comes back to it.
+    """
+    statements = sql.on(database)
+    of_backend = GateStatements(statements, backend)
+    wanted, admitted, busy = sorted(set(gates)), 0, set[str]()
+    for begin in range(0, len(wanted), MOST_GATES):
+        names = wanted[begin : begin + MOST_GATES]
+        while names:
+            decision, others = _admit_some(of_backend, names)
+            admitted += decision.admitted
+            busy |= others
+            names = sorted(decision.again - others)
+    return admitted, busy
+
+
 def admit_waiting(database: str, backend: str, after: str = "") -> tuple[int, str]:
     """Admit at the next gates at which anybody waits: the net under all who should have.
 
@@ -90,13 +108,11 @@ def _forget(gates: GateStatements, most: int) -> int:
 
 
 def _admit_patiently(database: str, backend: str, gates: list[str]) -> int:
-    statements = sql.on(database)
-    of_backend = GateStatements(statements, backend)
-    admit_free = _admit_at_once if can_admit_at_once(of_backend) else _admit_free
+    of_backend = GateStatements(sql.on(database), backend)
     admitted = 0
     pauses = iter(PAUSES)
     while gates:
-        decision, busy = repeated(statements.connection, partial(admit_free, of_backend, gates))
+        decision, busy = _admit_some(of_backend, gates)
         admitted += decision.admitted
         if busy:
             pause = next(pauses, None)
@@ -105,6 +121,11 @@ def _admit_patiently(database: str, backend: str, gates: list[str]) -> int:
             time.sleep(pause)
         gates = sorted({*busy, *decision.again})
     return admitted
+
+
+def _admit_some(gates: GateStatements, names: Sequence[str]) -> tuple[Decision, set[str]]:
+    admit_them = _admit_at_once if can_admit_at_once(gates) else _admit_free
+    return repeated(gates.statements.connection, partial(admit_them, gates, names))
 
 
 def _admit_at_once(gates: GateStatements, names: Sequence[str]) -> tuple[Decision, set[str]]:
