@@ -22,6 +22,11 @@ def nothing_limited(number: int, key: int) -> None:
     """Do nothing, as one of two at once."""
 
 
+@task(limit=Limit("ten:{key}", concurrency=10))
+def nothing_in_ten(number: int, key: int) -> None:
+    """Do nothing, as one of ten at once."""
+
+
 @task(limit=Limit("rare", rate="1/h"))
 def nothing_rare(number: int) -> None:
     """Do nothing, once an hour."""
