@@ -296,7 +296,7 @@ TABLE: tuple[Option, ...] = (
     ),
     Option(
         "POLL", "1s", _poll,
-        "a worker that nothing wakes looks once a second; one that is woken looks five times less",
+        "a worker that nothing wakes looks once a second; one that is woken looks ten times less",
     ),
     Option(
         "RETENTION", RETENTION, _retention,

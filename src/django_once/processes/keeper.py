@@ -40,6 +40,7 @@ from django_once.models.job.age import lift
 from django_once.models.job.expire import relieve, sweep
 from django_once.models.job.locked import let_go_overlooked
 from django_once.models.job.ready import promote, seconds_to_next_due
+from django_once.models.nets import caught
 from django_once.models.pause.stop import end_lapsed
 from django_once.models.stops import let_go_unstopped, look_after_tallies
 from django_once.models.worker import expire, is_to_drain, renew, unrenewed
@@ -58,7 +59,7 @@ LONGEST_SWEEP: Final = 10.0
 # How rarely those are looked for whom a pause blocks that is over.
 OVERLOOKED: Final = 60.0
 DUE_UNWOKEN: Final = 1.0
-DUE_WOKEN: Final = 5.0
+DUE_WOKEN: Final = 10.0
 # After this time without a sign of life a worker is relieved of what waits behind its bodies.
 SILENT: Final = 3.0
 FOREVER: Final = float("inf")
@@ -240,10 +241,17 @@ class Keeper:
             # What waits at a gate came back without a place.
             self._sweep_at = self._due_at = 0.0
             self._announce()
-        self._admit()
-        self._let_go()
-        self._let_locks_go()
-        self._drain_if_asked()
+        _, found = self._persistence.tried(lambda: caught(self._database, self.backend.alias))
+        if found is None:
+            return
+        if found.at_gates or self._looked_at:
+            self._admit()
+        if found.in_tallies or found.by_pauses or clock.uptime() >= self._let_go_at:
+            self._let_go()
+        if found.by_locks or self._lock_looked_at:
+            self._let_locks_go()
+        if found.to_drain:
+            self._drain_if_asked()
 
     def _drain_if_asked(self) -> None:
         """Pass on, once, that an operator wants these workers to drain: a second signal kills."""

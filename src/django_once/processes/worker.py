@@ -54,7 +54,7 @@ STEP: Final = 0.02
 # How much longer an idle worker that nothing wakes waits each time, up to POLL.
 SLOWER: Final = 1.5
 # How much less often than that a worker looks which something wakes.
-UNHEARD: Final = 5
+UNHEARD: Final = 10
 SIGN_OF_LIFE: Final = 1.0
 # How long a thread keeps the interpreter that others wait for. Whoever claims or settles waits for
 # it after each answer of the database, behind all slots; Python's own 5 ms are ten times as long.

@@ -214,7 +214,7 @@ def _take(database: str, whose: Whose, judge: Judge, most: int = BATCH) -> list[
     def take() -> list[Swept]:
         with statements.planned():
             taken = _judged(statements.held(whose, most), judge)
-            ended = statements.settle([outcome for _, outcome in taken])
+            ended = statements.settle([outcome for _, outcome in taken]) if taken else set()
         return [_swept(held, outcome) for held, outcome in taken if held.id in ended]
 
     swept = repeated(statements.connection, take)
