@@ -251,7 +251,7 @@ def _listener_filter(value: Any, key: str) -> Any:
 
 def _redis(value: Any, key: str) -> str:
     kinds = ("redis://", "rediss://", "unix://")
-    if value == "" or (isinstance(value, str) and value.startswith(kinds)):
+    if isinstance(value, str) and (not value or value.startswith(kinds)):
         return value
     raise InvalidOption(
         f"{key} must be an address such as 'redis://127.0.0.1:6379/0', got {shortened(value)}."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -56,7 +57,7 @@ def taken_of(database: str, lines: Sequence[str]) -> list[tuple[str, str]]:
     return [
         (line, told)
         for id, line, told in broadcasts.waiting(statements, lines, MOST_AT_ONCE)
-        if repeated(statements.connection, lambda id=id: broadcasts.taken(statements, id))
+        if repeated(statements.connection, partial(broadcasts.taken, statements, id))
     ]
 
 

@@ -99,9 +99,8 @@ class Broadcaster:
         """Call the listeners of what was heard, until it is over."""
         while not self._is_over:
             with self._something:
-                while not self._waiting and not self._is_over:
-                    self._something.wait()
-                if self._is_over:
+                self._something.wait_for(lambda: self._waiting or self._is_over)
+                if not self._waiting:
                     return
                 line, told = self._waiting.popleft()
                 self._bytes -= len(told)
