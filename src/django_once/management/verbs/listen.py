@@ -38,7 +38,7 @@ def add_arguments(parser: CommandParser) -> None:
         "--concurrency",
         "-c",
         type=int,
-        default=1,
+        default=4,
         help="notifications at once in each process",
     )
     add(
