@@ -48,7 +48,7 @@ def of_others() -> Count:
                 "JOIN pg_database AS d ON d.oid = s.dbid WHERE d.datname = current_database() "
                 "AND query NOT ILIKE 'INSERT INTO once_job%%' AND query NOT ILIKE '%%pg_notify%%' "
                 "AND query NOT ILIKE '%%pg_stat_%%' AND query NOT ILIKE 'BEGIN%%' "
-                "AND query NOT ILIKE 'COMMIT%%'"
+                "AND query NOT ILIKE 'COMMIT%%' AND query NOT ILIKE 'SET LOCAL%%'"
             )
         )
     except DatabaseError:

@@ -20,7 +20,6 @@ READY: Final = "django-once "
 SECONDS_TO_START: Final = 30.0
 SECONDS_TO_STOP: Final = 15.0
 TICKS: Final = os.sysconf("SC_CLK_TCK")
-PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class Crew:
@@ -48,8 +47,8 @@ class Crew:
         return sum(cpu_seconds(pid) for pid in self.pids)
 
     def megabytes_of_a_worker(self) -> float:
-        """Return the memory of the largest worker, with what it shares with its parent."""
-        return max(_resident(pid) for pid in self.children[1:]) / 1e6
+        """Return the memory of the largest worker; of what it shares with others, its part."""
+        return max(_proportional(pid) for pid in self.children[1:]) / 1e6
 
     def wait_until_ready(self, processes: int) -> None:
         """Return when it has said its first line and all of its workers were forked."""
@@ -101,8 +100,9 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def _resident(pid: int) -> int:
+def _proportional(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024

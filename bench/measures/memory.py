@@ -21,7 +21,7 @@ def child(session: Session) -> Iterator[Figure]:
             _run(session, jobs)
         last = workers.megabytes_of_a_worker()
     yield Figure("memory", f"a child after {5 * jobs:,} jobs", last, "MB",
-                 gates=(Gate("value", most=60.0),), note="with pages shared")  # fmt: skip
+                 gates=(Gate("value", most=60.0),), note="of shared pages its part")  # fmt: skip
     yield Figure("memory", f"more than after the first {jobs:,}", last - first, "MB",
                  gates=(Gate("value", most=3.0),))  # fmt: skip
 

@@ -50,8 +50,8 @@ def wakeups(session: Session) -> Iterator[Figure]:
     idle, busy = rested.since(begun), worked.since(rested)
     for name, spent, alone, own, most in (
         # The bench itself commits each job and sends its NOTIFY.
-        ("transactions", busy.transactions, idle.transactions, 2, 4.0),
-        ("statements", busy.statements, idle.statements, 0, None),
+        ("transactions", busy.transactions, idle.transactions, 2, None),
+        ("statements", busy.statements, idle.statements, 0, 4.0),
     ):
         per_job = (spent - alone / idle.at * busy.at) / samples - own
         yield Figure(

@@ -80,8 +80,8 @@ def _measures(like: DatabaseBackend, scale: Scale) -> Measures:
 
     Under an alias of its own: what the project declares begins by itself is not of this backend.
     """
-    said: dict[str, Any] = {**settings.TASKS[like.alias], "QUEUES": []}
-    compat.task_backends.settings[ALIAS] = said
+    said: Any = settings.TASKS[like.alias]
+    compat.task_backends.settings[ALIAS] = {**said, "QUEUES": []}
     backend = compat.task_backends[ALIAS]
     assert isinstance(backend, DatabaseBackend)
     nothing, tell = (task(backend=ALIAS)(function) for function in (tasks.nothing, tasks.tell))
