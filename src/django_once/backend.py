@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
 from django.db import IntegrityError, connections, transaction
@@ -248,7 +248,7 @@ class DatabaseBackend(BaseTaskBackend):
     def _checked(self, task: TaskOf[P, R]) -> TaskOf[P, R]:
         """Return the task as one of this backend, refused if it could not run here."""
         known, kept = self._known.get(id(task), (None, task))
-        ours: Any = kept
+        ours = cast("TaskOf[P, R]", kept)
         if known is not task:
             self.validate_task(task)
             # Whoever asks a backend by its name may hold a task that was declared for another.

@@ -197,7 +197,9 @@ class Task(compat.TaskOf[P, R]):
 def options_of(task: compat.AnyTask) -> dict[str, Any]:
     """Return what was said of a task in our words, wherever it had room for them."""
     said = dict(registry.options_of(task.func))
-    for name in _words_in(type(task)):
+    # A dataclass type is hashable, whatever its instances are.
+    kind: Any = type(task)
+    for name in _words_in(kind):
         value = getattr(task, name)
         if value is not None:
             said[name] = value

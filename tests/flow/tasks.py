@@ -91,9 +91,7 @@ def serve(tenant: str, number: int) -> None:
     time.sleep(0.004)
 
 
-@task(
-    retry=Retry(max_attempts=9, base="1h"), breaker=Breaker(failures=5, within="5m", reopen="3s")
-)
+@task(retry=Retry(max_attempts=9, base="1h"), breaker=Breaker(failures=5, within="5m", reopen="3s"))
 def fail_until(path: str, number: int) -> None:
     ledger.write("tried", str(number))
     if not os.path.exists(path):

@@ -1,4 +1,4 @@
-"""The audit log: what people did to jobs, queues, schedules, workers and locks, and what came of it.
+"""The audit log: what people did to jobs, queues, schedules, workers, locks, and what came of it.
 
 An entry is written before the act and ended after it. So an act whose process died half way stands
 there without an end, and nobody can act without leaving a line.

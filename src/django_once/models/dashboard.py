@@ -1,4 +1,4 @@
-"""The dashboard as Django's admin knows it: a name in its index, and what its permissions hang on."""
+"""The dashboard as Django's admin knows it: a name in its index, and what permissions hang on."""
 
 from __future__ import annotations
 
