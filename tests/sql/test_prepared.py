@@ -96,7 +96,9 @@ def test_what_looks_at_statements_sees_the_prepared_one():
         seen.append(sql)
         return execute(sql, params, many, context)
 
-    with connection.execute_wrapper(look), CaptureQueriesContext(connection) as queries:
+    with connection.execute_wrapper(look):
+        enqueue(DATABASE, new_job())
+    with CaptureQueriesContext(connection) as queries:
         enqueue(DATABASE, new_job())
 
     assert [sql.split(" (")[0] for sql in seen] == ["INSERT INTO once_job"]

@@ -41,6 +41,9 @@ class Inserts:
 
 def insert(connection: Any, sql: str, parameters: Sequence[Any]) -> Sequence[Any]:
     """Run an INSERT of one row that ends with what it returns; return that row."""
+    if connection.queries_logged:
+        # Django's log asks the cursor for what it sent; one that prepares does not know it.
+        return _insert(connection, sql, parameters)
     inserts: Inserts | None = getattr(connection.connection, INSERTS, None)
     if inserts is not None and inserts.cursor is not None:
         return _insert_prepared(connection, inserts, sql, parameters)
@@ -77,9 +80,8 @@ def _insert_prepared(
 ) -> Sequence[Any]:
     # As Django wraps its own: what looks at statements sees this one too.
     connection.validate_thread_sharing()
-    wrap = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
     try:
-        wrap(inserts.cursor).execute(sql, parameters)
+        connection.make_cursor(inserts.cursor).execute(sql, parameters)
         row: Sequence[Any] = inserts.cursor.fetchone()
     except DatabaseError as error:
         if getattr(error.__cause__, "sqlstate", None) not in GONE or is_inside(connection):
