@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_once.models import Job, Strike
+from django_once.models import AuditEntry, Job, Strike
 from django_once.models.tally import breaker
 from django_once.testing import run_jobs
 from tests.flow.tasks import call_partner, charge
@@ -38,6 +38,11 @@ def test_an_argument_is_struck_with_a_reason_and_restored():
     answer = once("restore", charge.module_path, "order=7", *HERE)
     assert answer.out == f"Restored {charge.module_path} with order=7.\n"
     assert run_jobs() == 1
+    about = f"{charge.module_path} with order=7"
+    kept = AuditEntry.objects.order_by("pk").values_list("act", "kind", "about", "outcome")
+    assert list(kept) == [
+        ("strike", "task", about, "Struck."), ("restore", "task", about, "Restored."),
+    ]  # fmt: skip
 
 
 def test_struck_jobs_may_end():

@@ -8,8 +8,10 @@ from django.core.management.base import CommandParser
 
 from django_once.management.places import OK, PROBLEM, add_backend, places
 from django_once.management.screen import Screen, add_json
+from django_once.management.steering import logged_in_shell
 from django_once.management.verbs.strike import add_what, meant, named
 from django_once.models.strike.stop import restore
+from django_once.redaction import arguments_shown
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -25,7 +27,12 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
     was_struck = False
     for place in places(options["backend"]):
         for backend in place.backends:
-            if restore(place.database, backend.alias, task, arguments):
+            database, alias = place.database, backend.alias
+            about = named(task, arguments_shown(task, alias, arguments))
+            with logged_in_shell(database, "restore", "task", about, backend=alias) as log:
+                is_restored = restore(database, alias, task, arguments)
+                log.tell("Restored." if is_restored else "It was not struck.", int(is_restored))
+            if is_restored:
                 was_struck = True
                 backend.announce(is_ready=True)
     if screen.is_json:

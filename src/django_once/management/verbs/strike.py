@@ -6,9 +6,7 @@ with `--cancel`. A strike survives restarts and deploys.
 
 from __future__ import annotations
 
-import getpass
 import json
-import socket
 from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
@@ -18,6 +16,7 @@ from django_once.definitions import registry
 from django_once.errors import InvalidOption
 from django_once.management.places import OK, USAGE, add_backend, places
 from django_once.management.screen import Column, Screen, add_json, ago, one_line, written_json
+from django_once.management.steering import logged_in_shell, shell_user
 from django_once.management.verbs.pause import LONGEST, task_named
 from django_once.models import Strike
 from django_once.models.job import look
@@ -60,13 +59,16 @@ def run(screen: Screen, options: dict[str, Any]) -> int:
     reason = options["reason"].strip()
     if len(reason) > LONGEST:
         raise CommandError(f"--reason has at most {LONGEST} characters.", returncode=USAGE)
-    by = f"{getpass.getuser()}@{socket.gethostname()}"[:LONGEST]
+    by = shell_user()
     for place in places(options["backend"]):
         for backend in place.backends:
-            stop.strike(
-                place.database, backend.alias, task, arguments, outcome=outcome, reason=reason,
-                by=by,
-            )  # fmt: skip
+            database, alias = place.database, backend.alias
+            about = named(task, arguments_shown(task, alias, arguments))
+            with logged_in_shell(
+                database, "strike", "task", about, backend=alias, reason=reason
+            ) as log:
+                stop.strike(database, alias, task, arguments, outcome=outcome, reason=reason, by=by)
+                log.tell("Struck.")
     if screen.is_json:
         screen.json({"task": task, "arguments": arguments, "struck": True})
     else:
