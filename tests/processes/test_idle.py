@@ -15,7 +15,8 @@ from tests.processes.workers import ended, until
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.engine]
 
 # Sessions tell the statistics what they did with their next statement.
-SETTLING = 6
+# A session that has nothing to do tells the statistics of what it did after ten seconds.
+SETTLING = 12
 SECONDS = 8
 
 

@@ -42,13 +42,15 @@ class Gated:
         self._place.end(slot)
 
 
+def never(attempt):
+    return False
+
+
 @pytest.mark.parametrize("body", [sync_body, async_body], ids=["sync", "async"])
 def test_slots_are_not_idle_while_a_thread_takes_a_claim_from_their_hands(body):
     body.enqueue()
     place, ended = Gated(Board(1, 1).places[0]), []
-    slots = Slots(
-        task_backends["default"], 1, place, ended.append, lambda: True, lambda attempt: False
-    )
+    slots = Slots(task_backends["default"], 1, place, ended.append, lambda: True, never, never)
 
     slots.put([claim_one()])
     assert place.is_reached.wait(10)
@@ -64,9 +66,7 @@ def test_what_is_taken_back_is_held_no_more():
     for _ in range(3):
         sync_body.enqueue()
     place, ended = Gated(Board(1, 1).places[0]), []
-    slots = Slots(
-        task_backends["default"], 1, place, ended.append, lambda: True, lambda attempt: False
-    )
+    slots = Slots(task_backends["default"], 1, place, ended.append, lambda: True, never, never)
     slots.put([claim_one() for _ in range(3)])
     assert place.is_reached.wait(10)
 
