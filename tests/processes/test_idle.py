@@ -14,8 +14,7 @@ from tests.processes.workers import ended, until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.engine]
 
-# Sessions tell the statistics what they did with their next statement.
-# A session that has nothing to do tells the statistics of what it did after ten seconds.
+# Sessions tell the statistics what they did with their next statement, or after ten seconds.
 SETTLING = 12
 SECONDS = 8
 
