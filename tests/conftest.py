@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -12,6 +13,13 @@ from tests.invariants import violations
 
 MIGRATED = {"django_content_type", "auth_permission", "django_migrations"}
 DATABASE_FIXTURES = {"db", "transactional_db"}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptible():
+    """Let processes of the tests hear Ctrl-C: who is started in the background ignores it."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,13 @@ class Project:
         """Press Ctrl-C where a command still runs, and see it end well."""
         for process in self._stays:
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 0, (self.directory / "background.log").read_text()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
+            if process.returncode is None:
+                # It says where it stands.
+                process.send_signal(signal.SIGQUIT)
+                time.sleep(2)
+            assert process.returncode == 0, (self.directory / "background.log").read_text()
 
     def kill(self) -> None:
         """Leave nothing behind, whatever happened."""
