@@ -58,6 +58,7 @@ def test_the_four_steps_of_the_readme_end_with_a_job_done(project, tmp_path):
     assert "Hello, Ann!" in shown
 
 
+@pytest.mark.slow
 def test_the_job_of_the_tutorial_survives_its_worker(project):
     # A person needs longer than a test to write a number.
     project.follow(DOCS / "tutorial" / "first-steps.md", {"30": "12"})

@@ -81,6 +81,7 @@ def test_a_scheduler_alone_fires_in_time_and_ends_when_it_is_told(schedulers):
     assert min(late).total_seconds() < 1
 
 
+@pytest.mark.slow
 def test_a_broker_that_hangs_delays_neither_the_others_nor_the_end(schedulers):
     path = note_once.module_path
     hangs = a_schedule("hangs", task=path, args=f'["{HANGS}"]', backend="broker")
@@ -97,6 +98,7 @@ def test_a_broker_that_hangs_delays_neither_the_others_nor_the_end(schedulers):
     assert records(hangs) == [("PENDING", "")]
 
 
+@pytest.mark.slow
 def test_what_is_offered_again_to_a_broker_that_hangs_delays_no_other(schedulers, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(dispatch, "_hand_over", lambda *_: None)
