@@ -20,6 +20,12 @@ def now(seconds: float = 0.0) -> datetime:
     return moment_from_now(sql.on(DATABASE), seconds)
 
 
+def to_the_next_minute() -> float:
+    """Return the seconds until exactly one whole minute has passed: 61 pass two, now and then."""
+    moment = now()
+    return 60.5 - moment.second - moment.microsecond / 1e6
+
+
 def a_schedule(name: str = "s", due: float = 0.0, **said: Any) -> Schedule:
     """Store a schedule that adds each minute, and is due so many seconds from now.
 

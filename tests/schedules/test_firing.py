@@ -22,6 +22,7 @@ from tests.schedules.rows import (
     moments,
     now,
     records,
+    to_the_next_minute,
 )
 
 pytestmark = [pytest.mark.engine, pytest.mark.django_db]
@@ -201,7 +202,7 @@ def test_a_row_that_sql_inserted_is_planned_by_the_first_who_looks():
 
     fire_all()
     assert jobs() == []
-    with moved_clock("61s"):
+    with moved_clock(to_the_next_minute()):
         fire_all()
 
     assert jobs() == [[3, 4]]

@@ -14,7 +14,9 @@ from django_once.scheduling import editing, syncing
 from django_once.testing import moved_clock
 from tests.app import tasks
 from tests.jobs import in_threads
-from tests.schedules.rows import DATABASE, a_schedule, again, fire_all, jobs, moments, now, records
+from tests.schedules.rows import (
+    DATABASE, a_schedule, again, fire_all, jobs, moments, now, records, to_the_next_minute,
+)  # fmt: skip
 
 pytestmark = [pytest.mark.engine, pytest.mark.django_db]
 
@@ -74,7 +76,7 @@ def test_a_deploy_of_other_words_that_are_no_rule_keeps_the_due_moment():
 def test_a_deploy_of_another_rule_first_fires_what_was_due():
     row = deployed(cron="* * * * *")
 
-    with moved_clock("61s"):
+    with moved_clock(to_the_next_minute()):
         after = deployed(cron="0 3 * * *")
 
     assert len(jobs()) == 1
@@ -108,7 +110,7 @@ def test_what_no_code_declares_any_more_is_fired_by_nobody_and_stays():
     timetable.forget("nightly")
     syncing.sync(DATABASE)
 
-    with moved_clock("61s"):
+    with moved_clock(to_the_next_minute()):
         fire_all()
         assert jobs() == []
         deployed(cron="* * * * *")

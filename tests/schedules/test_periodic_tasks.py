@@ -16,7 +16,7 @@ from django_once.errors import InvalidOption
 from django_once.models import Schedule
 from django_once.testing import moved_clock, run_jobs
 from tests.app import tasks
-from tests.schedules.rows import again, jobs, records
+from tests.schedules.rows import again, jobs, records, to_the_next_minute
 
 pytestmark = [pytest.mark.engine, pytest.mark.django_db(databases=["default", "other"])]
 
@@ -64,7 +64,7 @@ def test_what_is_declared_fires_when_somebody_calls():
     periodic_tasks.scheduled_task(cron="* * * * *", args=[1, 2], name="mine")(tasks.add)
     assert schedules.fire_due() == 0
 
-    with moved_clock("61s"):
+    with moved_clock(to_the_next_minute()):
         assert schedules.fire_due() == 1
         assert run_jobs() == 1
         schedules.fire_due()
