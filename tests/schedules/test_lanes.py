@@ -15,8 +15,16 @@ from django_once.testing import moved_clock
 from tests.app import tasks
 from tests.jobs import in_threads
 from tests.schedules.rows import (
-    DATABASE, a_schedule, again, fire_all, jobs, moments, now, records, to_the_next_minute,
-)  # fmt: skip
+    DATABASE,
+    a_schedule,
+    again,
+    fire_all,
+    jobs,
+    moments,
+    now,
+    records,
+    to_the_next_minute,
+)
 
 pytestmark = [pytest.mark.engine, pytest.mark.django_db]
 
